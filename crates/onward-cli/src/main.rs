@@ -1,0 +1,3 @@
+//! The `onward` command.
+
+fn main() {}

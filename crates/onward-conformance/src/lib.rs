@@ -1,0 +1,1 @@
+//! One conformance suite for every engine, with its reference model and faulty doubles.

@@ -1,0 +1,1 @@
+//! The real clock, randomness and sleeping: the only place where they are touched.

@@ -1,0 +1,1 @@
+//! Simulated disk, clock and randomness; invariants and a history checker.

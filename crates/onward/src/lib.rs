@@ -1,0 +1,1 @@
+//! Asynchronous work that doesn't get lost: what users import.
