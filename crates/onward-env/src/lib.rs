@@ -1,1 +1,42 @@
 //! The real clock, randomness and sleeping: the only place where they are touched.
+#![allow(clippy::disallowed_methods, reason = "this is the seam that everything else is sent to")]
+
+use onward_core::{Env, Timestamp};
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{Arc, OnceLock},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+/// The machine's own clock and randomness, and tokio's timer: a paused tokio clock pauses its sleeping.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemEnv;
+
+impl SystemEnv {
+    /// One to share.
+    pub fn shared() -> Arc<dyn Env> {
+        Arc::new(Self)
+    }
+}
+
+impl Env for SystemEnv {
+    fn now(&self) -> Timestamp {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+    }
+
+    fn monotonic(&self) -> Duration {
+        static START: OnceLock<Instant> = OnceLock::new();
+        START.get_or_init(Instant::now).elapsed()
+    }
+
+    fn random(&self) -> u64 {
+        // The kernel's generator fails only before it is seeded at boot; the clock keeps ids apart even then.
+        getrandom::u64().unwrap_or_else(|_| self.monotonic().as_nanos() as u64)
+    }
+
+    fn sleep(&self, span: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(tokio::time::sleep(span))
+    }
+}

@@ -11,7 +11,9 @@ use proc_macro::TokenStream;
 pub fn proves(statements: TokenStream, test: TokenStream) -> TokenStream {
     let empty = statements.is_empty();
     if empty {
-        return "compile_error!(\"name at least one statement: #[proves(\\\"T50\\\")]\");".parse().unwrap_or(test);
+        return "compile_error!(\"name at least one statement: #[proves(\\\"T50\\\")]\");"
+            .parse()
+            .unwrap_or(test);
     }
     test
 }
