@@ -148,6 +148,8 @@ pub enum AtomicScope {
     Operation,
     /// Several operations on one inlet.
     Inlet,
+    /// Enqueues, publishes and settlements of several inlets, but no records or events.
+    Messages,
     /// Everything in the store.
     Store,
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     AtomicScope, COMMIT_BYTES_MAX, Capabilities, Capability, Error, Guarded, Inlet, Message, OPS_MAX, Op,
-    Outcome, RECORD_VALUE_BYTES_MAX, Result, TAGS_MAX,
+    Outcome, RECORD_VALUE_BYTES_MAX, Result, TAGS_MAX, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -17,12 +17,12 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Checks operations against the message model's limits and an engine's capabilities. Pure.
+    /// Checks operations against the message model's limits and an engine's capabilities. Pure; `now` measures delays.
     ///
     /// # Errors
     /// `Invalid` with the operation's place and the mend; `Unsupported` where the engine does not do it. Nothing was
     /// changed in either case.
-    pub fn check(ops: Vec<Op>, capabilities: &Capabilities) -> Result<Self> {
+    pub fn check(ops: Vec<Op>, capabilities: &Capabilities, now: Timestamp) -> Result<Self> {
         let most = OPS_MAX.min(capabilities.limits.ops_max);
         if ops.is_empty() || ops.len() > most {
             return Err(Error::invalid(format!("{} operations in one commit", ops.len()))
@@ -30,7 +30,7 @@ impl Prepared {
         }
         let mut bytes = 0usize;
         for (index, op) in ops.iter().enumerate() {
-            check_op(op, capabilities).map_err(|e| place(e, index, op))?;
+            check_op(op, capabilities, now).map_err(|e| place(e, index, op))?;
             bytes += size_of(op);
         }
         if bytes > COMMIT_BYTES_MAX {
@@ -79,14 +79,14 @@ fn size_of(op: &Op) -> usize {
     }
 }
 
-fn check_op(op: &Op, capabilities: &Capabilities) -> Result<()> {
+fn check_op(op: &Op, capabilities: &Capabilities, now: Timestamp) -> Result<()> {
     let need = |capability| capabilities.require(capability, op.name());
     match op {
         Op::Enqueue { message, .. } => {
-            need(Capability::Queues).and_then(|()| check_message(message, capabilities))
+            need(Capability::Queues).and_then(|()| check_message(message, capabilities, now))
         }
         Op::Publish { message, .. } => {
-            need(Capability::Topics).and_then(|()| check_message(message, capabilities))
+            need(Capability::Topics).and_then(|()| check_message(message, capabilities, now))
         }
         Op::Settle { outcome, .. } => check_settle(outcome, capabilities),
         Op::Cancel { .. } => need(Capability::Cancel),
@@ -105,7 +105,7 @@ fn check_op(op: &Op, capabilities: &Capabilities) -> Result<()> {
             if events.is_empty() {
                 return Err(Error::invalid("no events").mend("append at least one"));
             }
-            events.iter().try_for_each(|event| check_event(event, capabilities))
+            events.iter().try_for_each(|event| check_event(event, capabilities, now))
         }
         Op::PutRecord { value, ttl, .. } => {
             need(Capability::Records)?;
@@ -119,7 +119,7 @@ fn check_op(op: &Op, capabilities: &Capabilities) -> Result<()> {
         Op::Guard(Guarded::Lease { .. }) => need(Capability::Queues),
         Op::PutSchedule { schedule, .. } => {
             need(Capability::Schedules)?;
-            schedule.as_ref().map_or(Ok(()), |s| check_message(&s.template, capabilities))
+            schedule.as_ref().map_or(Ok(()), |s| check_message(&s.template, capabilities, now))
         }
         Op::Pause { .. } | Op::Resume { .. } => need(Capability::Pause),
         Op::Seek { .. } => need(Capability::Seek),
@@ -149,16 +149,16 @@ fn check_value(bytes: usize) -> Result<()> {
         .mend("put it into object storage and keep a reference"))
 }
 
-fn check_event(event: &crate::Event, capabilities: &Capabilities) -> Result<()> {
+fn check_event(event: &crate::Event, capabilities: &Capabilities, now: Timestamp) -> Result<()> {
     if event.tags.len() > TAGS_MAX {
         return Err(
             Error::invalid(format!("has {} tags, more than {TAGS_MAX}", event.tags.len())).at("`tags`")
         );
     }
-    check_message(&event.message, capabilities)
+    check_message(&event.message, capabilities, now)
 }
 
-fn check_message(message: &Message, capabilities: &Capabilities) -> Result<()> {
+fn check_message(message: &Message, capabilities: &Capabilities, now: Timestamp) -> Result<()> {
     message.check()?;
     let bytes = message.size() as u64;
     if bytes > capabilities.limits.payload_bytes_max {
@@ -177,7 +177,7 @@ fn check_message(message: &Message, capabilities: &Capabilities) -> Result<()> {
         (message.priority != crate::Priority::default(), Capability::Priority),
     ];
     asked.iter().filter(|(used, _)| *used).try_for_each(|(_, c)| capabilities.require(*c, "this message"))?;
-    let delay = message.due.map(|due| due.since(message.timestamp));
+    let delay = message.due.map(|due| due.since(now));
     match (delay, capabilities.limits.delay_max) {
         (Some(delay), Some(most)) if delay > most => {
             Err(Error::unsupported(format!("a delay of {delay:?} is longer than the engine's {most:?}"))
@@ -193,6 +193,7 @@ fn check_scope(ops: &[Op], capabilities: &Capabilities) -> Result<()> {
     let inlets: std::collections::BTreeSet<Option<Inlet>> = ops.iter().map(inlet_of).collect();
     let fits = match capabilities.atomic {
         AtomicScope::Store => true,
+        AtomicScope::Messages => ops.iter().all(is_about_messages),
         AtomicScope::Inlet => inlets.len() == 1 && !inlets.contains(&None),
         AtomicScope::Operation => ops.len() == 1,
     };
@@ -223,4 +224,12 @@ fn inlet_of(op: &Op) -> Option<Inlet> {
         | Op::Purge { inlet, .. } => Some(inlet.clone()),
         _ => None,
     }
+}
+
+/// Publishes and settlements, as opposed to records, events and schedules.
+fn is_about_messages(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Enqueue { .. } | Op::Publish { .. } | Op::Settle { .. } | Op::Guard(Guarded::Lease { .. })
+    )
 }

@@ -10,6 +10,8 @@ pub struct Stats {
     pub inlet: Inlet,
     /// The counts that must balance.
     pub books: Books,
+    /// The counts are the server's own estimate: they need not balance, and `balance` says so.
+    pub approximate: bool,
     /// Of the waiting ones: held back behind their order key.
     pub blocked: u64,
     /// Bytes of unfinished messages.
