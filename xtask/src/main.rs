@@ -1,1 +1,62 @@
-fn main() {}
+//! The project's own tasks: `cargo xtask test`, `checklist`, `tidy`, `conformance`, `bench`, `soak`, `ci`.
+//!
+//! Exit codes: 0 all well, 1 a check failed (or could not be made), 2 the command line was wrong.
+
+mod checklist;
+mod claims;
+mod conformance;
+mod results;
+mod servers;
+mod statements;
+mod test;
+mod ui;
+mod workspace;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+use workspace::Workspace;
+
+/// The project's own tasks.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Build and run every test; ends with `N passed, N failed`
+    Test(test::Options),
+    /// Join each statement of docs/checklist.md with the tests that claim it and their last results
+    Checklist(checklist::Options),
+    /// Run the conformance suite on every engine
+    Conformance(conformance::Options),
+    /// Say which servers for tests answer on this machine
+    Servers,
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().task) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            ui::note(format!("error: {error:#}"));
+            ExitCode::from(1)
+        }
+    }
+}
+
+fn run(task: Task) -> Result<bool> {
+    let workspace = Workspace::load()?;
+    match task {
+        Task::Test(options) => test::test(&workspace, &options),
+        Task::Checklist(options) => checklist::checklist(&workspace, &options),
+        Task::Conformance(options) => conformance::conformance(&workspace, &options),
+        Task::Servers => {
+            servers::show();
+            Ok(true)
+        }
+    }
+}
