@@ -1,1 +1,8 @@
 //! Asynchronous work that doesn't get lost: what users import.
+
+pub use onward_core as core;
+pub use onward_core::{
+    Delivery, Engine, Env, Error, ErrorKind, Inlet, Message, MessageId, Name, Op, Outcome, Payload, Result,
+    RetryHint,
+};
+pub use onward_env::SystemEnv;
