@@ -9,6 +9,7 @@ mod results;
 mod servers;
 mod statements;
 mod test;
+mod tidy;
 mod ui;
 mod workspace;
 
@@ -33,6 +34,8 @@ enum Task {
     Checklist(checklist::Options),
     /// Run the conformance suite on every engine
     Conformance(conformance::Options),
+    /// Check layers, banned names, file sizes, manifests, links and licences
+    Tidy(tidy::Options),
     /// Say which servers for tests answer on this machine
     Servers,
 }
@@ -54,6 +57,7 @@ fn run(task: Task) -> Result<bool> {
         Task::Test(options) => test::test(&workspace, &options),
         Task::Checklist(options) => checklist::checklist(&workspace, &options),
         Task::Conformance(options) => conformance::conformance(&workspace, &options),
+        Task::Tidy(options) => tidy::tidy(&workspace, &options),
         Task::Servers => {
             servers::show();
             Ok(true)

@@ -40,8 +40,6 @@ pub(crate) struct Target {
 pub(crate) struct Dependency {
     pub(crate) name: String,
     pub(crate) kind: Option<String>,
-    #[serde(default)]
-    pub(crate) optional: bool,
 }
 
 /// The workspace that the task was called in.
