@@ -1,0 +1,374 @@
+//! Writing: take a group, write it, sync it, tell. One group at a time by hand, or several on threads.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::*;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::MutexGuard;
+
+use crate::aligned::BufferStore;
+use crate::disk::{self, DiskFile};
+use crate::flow::State;
+use crate::frame::GROUP_HEADER_BYTES;
+use crate::group::{OpenGroup, Seal, SealedGroup};
+use crate::head::Head;
+use crate::log::{Log, Shared};
+use crate::segment::{SEGMENT_HEADER_BYTES, segment_name};
+use crate::stock::Stock;
+use crate::{LogError, Position};
+
+/// How often a full disk is asked again.
+const ASK_AGAIN: Duration = Duration::from_millis(250);
+
+/// The file of the segment that a thread writes, kept open from group to group.
+#[derive(Debug, Default)]
+struct Writer {
+    open: Option<(u32, Arc<dyn DiskFile>)>,
+}
+
+impl Writer {
+    fn file(&mut self, stock: &Stock, index: u32) -> Result<Arc<dyn DiskFile>, LogError> {
+        match &self.open {
+            Some((open, file)) if *open == index => Ok(file.clone()),
+            _ => {
+                let file = stock.writer(index)?;
+                self.open = Some((index, file.clone()));
+                Ok(file)
+            }
+        }
+    }
+}
+
+/// A group taken from the log: to be written, then synced, each once.
+///
+/// Several may be under way at once, and finish in any order; the observer is told in log order.
+#[derive(Debug)]
+pub struct InFlight {
+    log: Log,
+    group: SealedGroup,
+    number: u64,
+    file: Arc<dyn DiskFile>,
+}
+
+impl InFlight {
+    /// Where the group begins and ends.
+    pub fn range(&self) -> std::ops::Range<Position> {
+        self.group.start..self.group.end()
+    }
+
+    /// Writes the group, and reports it written.
+    ///
+    /// Errors: the log is poisoned, the observer was told.
+    pub fn write(&self) -> Result<(), LogError> {
+        let shared = &*self.log.shared;
+        let offset = self.group.start.offset();
+        disk::write_all(&*self.file, &self.group.bytes, offset, shared.stock.sector as usize)
+            .map_err(|error| LogError::io("write", &segment_name(self.group.start.segment()), &error))
+            .inspect_err(|error| shared.poison(error))?;
+        shared.flow.reached(self.number, State::Written);
+        Ok(())
+    }
+
+    /// Syncs the written group, and reports it durable.
+    ///
+    /// Errors: the log is poisoned, the observer was told; this sync is never tried again.
+    pub fn sync(self) -> Result<(), LogError> {
+        let shared = &*self.log.shared;
+        let synced = disk::sync(&*self.file, &segment_name(self.group.start.segment()))
+            .inspect_err(|error| shared.poison(error));
+        let mut head = shared.head.lock();
+        head.in_flight -= 1;
+        // What was failed by another thread's write meanwhile stays unreported: the order is broken.
+        let poisoned = head.poisoned.is_some();
+        drop(head);
+        if synced.is_ok() && !poisoned {
+            shared.flow.reached(self.number, State::Synced);
+        }
+        synced
+    }
+}
+
+impl Log {
+    /// Takes the next group to be written, if there is one.
+    ///
+    /// Errors: [`LogError::Poisoned`], or the segment's file can't be opened, which poisons.
+    pub fn begin(&self) -> Result<Option<InFlight>, LogError> {
+        let head = self.shared.head.lock();
+        if let Some(cause) = &head.poisoned {
+            return Err(LogError::Poisoned { cause: cause.clone() });
+        }
+        if head.closed_groups.is_empty() && head.open.is_empty() {
+            return Ok(None);
+        }
+        self.take(head, &mut Writer::default()).map(Some)
+    }
+
+    /// Makes what is short, then writes and syncs one group; answers whether there was one.
+    ///
+    /// Errors: as of [`Log::begin`], [`InFlight::write`] and [`InFlight::sync`]. A full disk is no error here.
+    pub fn step(&self) -> Result<bool, LogError> {
+        match self.maintain() {
+            Err(error) if !error.is_full() => return Err(error),
+            _ => {}
+        }
+        let Some(group) = self.begin()? else { return Ok(false) };
+        group.write()?;
+        group.sync()?;
+        Ok(true)
+    }
+
+    /// Makes segments ahead until enough are ready; answers at once when they are.
+    ///
+    /// Errors: [`LogError::is_full`] ones are tried again at the next call; others poison the log.
+    pub fn maintain(&self) -> Result<(), LogError> {
+        let shared = &*self.shared;
+        while let Some(index) = shared.missing_segment(&shared.head.lock()) {
+            match shared.stock.make(index, self.epoch()) {
+                Ok(_) => shared.made(index),
+                Err(error) if error.is_full() => {
+                    shared.head.lock().full = true;
+                    return Err(error);
+                }
+                Err(error) => {
+                    shared.poison(&error);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends an empty group that says how far the log is durable, unless the last one says it already.
+    ///
+    /// Call it when nothing was appended for a while: until then, damage to the newest groups can't be told
+    /// from a power cut. Answers whether there is such a group to be written now.
+    pub fn attest(&self) -> bool {
+        let shared = &*self.shared;
+        let mut head = shared.head.lock();
+        let idle = head.in_flight == 0 && head.closed_groups.is_empty() && head.open.is_empty();
+        if !idle || head.poisoned.is_some() || head.attested >= head.data_end {
+            return false;
+        }
+        if head.rolls(0, shared.stock.sector) {
+            if head.ready() <= shared.config.reserve_segments() {
+                return false;
+            }
+            head.roll(&shared.buffers, &shared.config);
+        }
+        let group = head.next_group(&shared.buffers, shared.stock.sector);
+        head.closed_groups.push_back(group);
+        shared.wake(&head);
+        true
+    }
+
+    /// Starts the threads that write, and one that makes segments ahead.
+    ///
+    /// Errors: a thread can't be started.
+    pub fn spawn_io(&self) -> io::Result<IoThreads> {
+        let mut threads = IoThreads { log: self.clone(), threads: Vec::new() };
+        for number in 0..self.shared.config.groups_in_flight {
+            threads.spawn(format!("log-write-{number}"), Log::write_groups)?;
+        }
+        threads.spawn("log-segments".to_owned(), Log::make_segments)?;
+        Ok(threads)
+    }
+
+    fn write_groups(&self) {
+        let mut writer = Writer::default();
+        while let Some(head) = self.wait_for_group() {
+            // A failure poisons the log and is told to the observer; nothing more is to be done here.
+            let Ok(group) = self.take(head, &mut writer) else { return };
+            if group.write().and_then(|()| group.sync()).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Waits until there is a group worth taking; nothing when the log closes or has failed.
+    fn wait_for_group(&self) -> Option<MutexGuard<'_, Head>> {
+        let shared = &*self.shared;
+        let mut head = shared.head.lock();
+        loop {
+            if head.poisoned.is_some() {
+                return None;
+            }
+            if shared.worth_taking(&head) {
+                return Some(head);
+            }
+            if head.closed && head.open.is_empty() {
+                return None;
+            }
+            head.idle_threads += 1;
+            shared.work.wait(&mut head);
+            head.idle_threads -= 1;
+        }
+    }
+
+    fn make_segments(&self) {
+        let shared = &*self.shared;
+        loop {
+            let full = self.maintain().is_err_and(|error| error.is_full());
+            let mut head = shared.head.lock();
+            if head.closed || head.poisoned.is_some() {
+                return;
+            }
+            if full {
+                shared.shortage.wait_for(&mut head, ASK_AGAIN);
+            } else if shared.missing_segment(&head).is_none() {
+                shared.shortage.wait(&mut head);
+            }
+        }
+    }
+
+    /// Closes the next group and puts it in line.
+    fn take(&self, mut head: MutexGuard<'_, Head>, writer: &mut Writer) -> Result<InFlight, LogError> {
+        let shared = &*self.shared;
+        let group = match head.closed_groups.pop_front() {
+            Some(group) => group,
+            None => head.next_group(&shared.buffers, shared.stock.sector),
+        };
+        let records = group.records;
+        let progress = shared.flow.progress();
+        let group = group.seal(Seal {
+            log_id: shared.stock.log_id,
+            follows: head.follows,
+            synced_through: progress.synced,
+            sector: shared.stock.sector,
+        });
+        head.follows = group.end();
+        if records > 0 {
+            head.data_end = group.end();
+        } else {
+            head.attested = group.end();
+        }
+        head.last_records = records;
+        head.in_flight += 1;
+        let number = shared.flow.begin(group.end(), if records > 0 { group.pending } else { 0 });
+        shared.tail.push(group.clone(), progress.written);
+        shared.taken.store(group.end().0, Release);
+        drop(head);
+        let file =
+            writer.file(&shared.stock, group.start.segment()).inspect_err(|error| shared.poison(error))?;
+        Ok(InFlight { log: self.clone(), group, number, file })
+    }
+}
+
+impl Shared {
+    /// A complete group is taken at once, and an open one when nothing is under way: a lone producer never
+    /// waits. Behind a group under way, it is worth a write of its own once it is as large as that one.
+    fn worth_taking(&self, head: &Head) -> bool {
+        if !head.closed_groups.is_empty() {
+            return true;
+        }
+        !head.open.is_empty() && (head.in_flight == 0 || head.open.records >= head.last_records.max(2))
+    }
+
+    /// Wakes a thread if one waits and there is something for it.
+    pub(crate) fn wake(&self, head: &Head) {
+        if head.idle_threads > 0 && self.worth_taking(head) {
+            self.work.notify_one();
+        }
+    }
+
+    fn missing_segment(&self, head: &Head) -> Option<u32> {
+        (head.ready() < self.config.ready_segments() && head.poisoned.is_none())
+            .then_some(head.ready_through + 1)
+    }
+
+    /// A segment is ready.
+    fn made(&self, index: u32) {
+        let mut head = self.head.lock();
+        head.ready_through = index;
+        head.full = false;
+        if std::mem::take(&mut head.short) {
+            drop(head);
+            self.flow.room();
+        }
+    }
+
+    /// Takes no more writes, and tells everybody why. Only the first failure counts.
+    pub(crate) fn poison(&self, error: &LogError) {
+        let mut head = self.head.lock();
+        if head.poisoned.is_none() {
+            head.poisoned = Some(Arc::new(error.clone()));
+            drop(head);
+            self.work.notify_all();
+            self.shortage.notify_all();
+            self.flow.fail(error);
+        }
+    }
+}
+
+/// The threads that write a log; they end when this is dropped, after writing what was appended.
+#[derive(Debug)]
+pub struct IoThreads {
+    log: Log,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl IoThreads {
+    fn spawn(&mut self, name: String, run: impl Fn(&Log) + Send + 'static) -> io::Result<()> {
+        let log = self.log.clone();
+        self.threads.push(std::thread::Builder::new().name(name).spawn(move || run(&log))?);
+        Ok(())
+    }
+}
+
+impl Drop for IoThreads {
+    fn drop(&mut self) {
+        self.log.shared.head.lock().closed = true;
+        self.log.shared.work.notify_all();
+        self.log.shared.shortage.notify_all();
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has nothing more to write.
+            let _ = thread.join();
+        }
+        // Attests what is durable; if that fails, the next opening finds out by itself.
+        if self.log.attest() {
+            let _ = self.log.begin().and_then(|group| match group {
+                Some(group) => group.write().and_then(|()| group.sync()),
+                None => Ok(()),
+            });
+        }
+    }
+}
+
+impl Stock {
+    /// Writes and syncs the group with which an opening begins; answers its end.
+    pub(crate) fn begin_epoch(
+        &self,
+        buffers: &Arc<BufferStore>,
+        end: Position,
+        epoch: u32,
+    ) -> Result<Position, LogError> {
+        let at = self.place_for_epoch(end, epoch)?;
+        let seal = Seal { log_id: self.log_id, follows: end, synced_through: end, sector: self.sector };
+        let group = OpenGroup::new(buffers, at, epoch, GROUP_HEADER_BYTES).seal(seal);
+        let file = self.writer(at.segment())?;
+        let name = segment_name(at.segment());
+        disk::write_all(&*file, &group.bytes, at.offset(), self.sector as usize)
+            .map_err(|error| LogError::io("write", &name, &error))?;
+        disk::sync(&*file, &name)?;
+        Ok(group.end())
+    }
+
+    /// Where the log goes on: at its end, or in the next segment if this one is full, missing, or of other
+    /// sectors than the disk has now.
+    fn place_for_epoch(&self, end: Position, epoch: u32) -> Result<Position, LogError> {
+        let here = self.segment(end.segment());
+        let fits = |s: &crate::segment::SegmentHeader| {
+            u64::from(s.sector) == self.sector && end.plus(self.sector) <= s.end()
+        };
+        let next = match here {
+            Some(segment) if fits(&segment) => return Ok(end),
+            Some(segment) => segment.index + 1,
+            None => end.segment(),
+        };
+        if self.segment(next).is_none() {
+            self.make(next, epoch)?;
+        }
+        Ok(Position::at(next, SEGMENT_HEADER_BYTES))
+    }
+}

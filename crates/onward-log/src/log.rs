@@ -1,0 +1,368 @@
+//! The log: appending, reading, scanning, releasing. Writing is in `io`.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::*};
+
+use bytes::Bytes;
+use parking_lot::{Condvar, Mutex};
+
+use crate::aligned::BufferStore;
+use crate::config::Config;
+use crate::disk::{Disk, DiskInfo, DiskLock, LockError};
+use crate::flow::{Flow, Observer, Progress};
+use crate::frame::GROUP_HEADER_BYTES;
+use crate::group::{Unit, UnitSize};
+use crate::head::{Head, Purpose};
+use crate::recover::{self, RecoveryReport};
+use crate::segment::SEGMENT_HEADER_BYTES;
+use crate::stock::Stock;
+use crate::tail::Tail;
+use crate::walk::{Apply, RecordRef, Walker, each_record, read_record};
+use crate::{LogError, Position};
+
+/// The file that is locked while a process has the log open.
+pub(crate) const LOCK: &str = "lock";
+
+/// A durable log of records at positions; cheap to clone, each clone is the same log.
+///
+/// Guarantees: what an observer was told to be `synced` survives a power cut, as far as the disk keeps its
+/// word; units are kept whole; after reopening, the log is a prefix of what was appended.
+///
+/// Limits: see [`Config`].
+#[derive(Clone, Debug)]
+pub struct Log {
+    pub(crate) shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) config: Config,
+    pub(crate) stock: Stock,
+    pub(crate) flow: Flow,
+    pub(crate) tail: Tail,
+    pub(crate) buffers: Arc<BufferStore>,
+    pub(crate) head: Mutex<Head>,
+    /// Signalled when there is a group to write, or the log closes.
+    pub(crate) work: Condvar,
+    /// Signalled when a segment should be made.
+    pub(crate) shortage: Condvar,
+    /// Everything before this is in `tail` or in a file, the rest in `head`.
+    pub(crate) taken: AtomicU64,
+    epoch: u32,
+    info: DiskInfo,
+    _lock: Box<dyn DiskLock>,
+}
+
+/// Where an appended unit stands, and what the caller's closure answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Appended<R> {
+    /// The unit's first record.
+    pub first: Position,
+    /// Just behind its last; the unit is durable once `synced` has reached this.
+    pub end: Position,
+    /// The closure's answer.
+    pub value: R,
+}
+
+/// A record as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// The caller's own mark.
+    pub kind: u8,
+    /// The record's bytes. They may keep a whole group in memory: copy what is held for long.
+    pub bytes: Bytes,
+}
+
+/// A segment of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentInfo {
+    /// Its index; its records lie at positions with this [`Position::segment`].
+    pub index: u32,
+    /// Bytes it takes on the disk.
+    pub bytes: u64,
+    /// Whether [`Log::release`] accepts it: it is no longer written, and a durable one stands behind it.
+    pub complete: bool,
+}
+
+impl Log {
+    /// Opens the log in a folder, makes it if the folder is empty, and replays it through `apply`.
+    ///
+    /// The replay begins at `from` (the end of a unit, as of a snapshot), else at the oldest segment. When this
+    /// returns, all that was replayed is durable, and so is the new epoch. Nothing is written by itself
+    /// afterwards: call [`Log::spawn_io`], or [`Log::step`] by hand.
+    ///
+    /// Errors: [`LogError::Locked`] if another process has it, [`LogError::NewerFormat`] and
+    /// [`LogError::Corrupt`] without changing anything, what `apply` answers, and the disk's errors.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        config: Config,
+        from: Option<Position>,
+        observer: Arc<dyn Observer>,
+        apply: &mut dyn FnMut(RecordRef<'_>) -> Result<(), LogError>,
+    ) -> Result<(Log, RecoveryReport), LogError> {
+        let info = disk.info();
+        config.check(info.sector as u64)?;
+        let lock = disk.lock(LOCK).map_err(|error| match error {
+            LockError::Held(holder) => LogError::Locked { holder },
+            LockError::Io(error) => LogError::io("lock", LOCK, &error),
+        })?;
+        let found = recover::recover(&disk, &config, from, apply)?;
+        let epoch = found.report.epoch;
+        let stock = Stock::new(disk, config.clone(), found.log_id, found.shelf);
+        let buffers = Arc::new(BufferStore::default());
+        let begun = stock.begin_epoch(&buffers, found.report.end, epoch)?;
+        let head = Head::new(&config, &buffers, &stock, begun, epoch);
+        let shared = Shared {
+            flow: Flow::new(observer, begun),
+            tail: Tail::new(config.tail_cache_bytes, epoch),
+            head: Mutex::new(head),
+            work: Condvar::new(),
+            shortage: Condvar::new(),
+            taken: AtomicU64::new(begun.0),
+            epoch,
+            info,
+            _lock: lock,
+            buffers,
+            stock,
+            config,
+        };
+        let log = Log { shared: Arc::new(shared) };
+        match log.maintain() {
+            Err(error) if !error.is_full() => Err(error),
+            _ => Ok((log, found.report)),
+        }
+    }
+
+    /// Appends a unit: all records that `fill` adds are kept, or none.
+    ///
+    /// `size` is an upper bound of what `fill` adds. It runs under the log's lock, so it should only encode,
+    /// and what it puts in order (as a list of who waits) is in log order. If it fails, or panics, nothing of
+    /// the unit remains. The unit is not durable yet: wait until the observer's `synced` reaches `end`.
+    ///
+    /// Errors: [`LogError::TooLarge`], [`LogError::Busy`], [`LogError::NoSpace`] (only for
+    /// [`Purpose::Ordinary`], unless nothing at all is left), [`LogError::Poisoned`], [`LogError::Closed`];
+    /// nothing was appended then.
+    ///
+    /// Never waits for the disk.
+    pub fn append<R, E: From<LogError>>(
+        &self,
+        purpose: Purpose,
+        size: UnitSize,
+        time: i64,
+        fill: impl FnOnce(&mut Unit<'_>) -> Result<R, E>,
+    ) -> Result<Appended<R>, E> {
+        let shared = &*self.shared;
+        let encoded = size.encoded();
+        if encoded > shared.config.unit_bytes_max {
+            return Err(LogError::TooLarge { bytes: encoded, max: shared.config.unit_bytes_max }.into());
+        }
+        let mut head = shared.head.lock();
+        shared.admit(&mut head, purpose, encoded)?;
+        shared.make_place(&mut head, encoded, time);
+        let mut unit = head.open.unit(&shared.buffers, size, time);
+        let first = unit.position();
+        let value = fill(&mut unit)?;
+        let end = unit.position();
+        let was_empty_before = unit.finish();
+        shared.flow.add_pending(was_empty_before);
+        shared.wake(&head);
+        Ok(Appended { first, end, value })
+    }
+
+    /// Reads one record.
+    ///
+    /// `position` must be a record's own. What was appended lately is answered from memory, without copying
+    /// once it is on its way to the disk; else the file is read and the checksum verified.
+    ///
+    /// Errors: [`LogError::OutOfRange`], [`LogError::Corrupt`], the disk's errors. Works on a poisoned log.
+    pub fn read(&self, position: Position) -> Result<Record, LogError> {
+        let shared = &*self.shared;
+        // Groups move from `head` to `tail` before `taken` says so: looked for in this order, none is missed.
+        if position.0 >= shared.taken.load(Acquire)
+            && let Some((kind, bytes)) = shared.head.lock().record(position)
+        {
+            return Ok(Record { kind, bytes });
+        }
+        if let Some((kind, bytes)) = shared.tail.record(position) {
+            return Ok(Record { kind, bytes });
+        }
+        let segment = shared.stock.segment(position.segment());
+        let Some(segment) = segment.filter(|_| position < self.progress().written) else {
+            return Err(self.out_of_range(position));
+        };
+        let file = shared.stock.reader(segment.index)?;
+        let (kind, record) = read_record(&*file, &segment, position)?;
+        Ok(Record { kind, bytes: Bytes::from(record).slice(crate::frame::RECORD_HEADER_BYTES..) })
+    }
+
+    fn out_of_range(&self, position: Position) -> LogError {
+        LogError::OutOfRange { position, first: self.shared.stock.first(), end: self.progress().written }
+    }
+
+    /// Shows the records from `from` to before `to`, as far as they are written; answers how many.
+    ///
+    /// Released segments are passed over. Reads the files in large pieces; every group is verified first.
+    ///
+    /// Errors: [`LogError::Corrupt`], what `apply` answers, the disk's errors.
+    pub fn scan(
+        &self,
+        from: Position,
+        to: Position,
+        apply: &mut dyn FnMut(RecordRef<'_>) -> Result<(), LogError>,
+    ) -> Result<u64, LogError> {
+        let to = to.min(self.progress().written);
+        let mut shown = 0;
+        for segment in self.shared.stock.segments() {
+            if segment.end() > from && Position::at(segment.index, 0) < to {
+                let file = self.shared.stock.reader(segment.index)?;
+                shown += scan_segment(Walker::new(file, segment), from, to, apply)?;
+            }
+        }
+        Ok(shown)
+    }
+
+    /// How far the log has come.
+    pub fn progress(&self) -> Progress {
+        self.shared.flow.progress()
+    }
+
+    /// Where the next record will stand at the earliest.
+    pub fn end(&self) -> Position {
+        let head = self.shared.head.lock();
+        head.open.start.plus(head.open.used() as u64)
+    }
+
+    /// The number of this opening of the folder; higher than that of every earlier one, and durable.
+    pub fn epoch(&self) -> u32 {
+        self.shared.epoch
+    }
+
+    /// The disk that the log is on.
+    pub fn disk_info(&self) -> &DiskInfo {
+        &self.shared.info
+    }
+
+    /// The id that marks this log's bytes.
+    pub fn log_id(&self) -> u64 {
+        self.shared.stock.log_id
+    }
+
+    /// Bytes that ordinary appends can surely still take, with headers, without a new segment being made.
+    pub fn room(&self) -> u64 {
+        self.shared.head.lock().room(&self.shared.config)
+    }
+
+    /// The first failure of a write or sync, if there was one.
+    pub fn failure(&self) -> Option<Arc<LogError>> {
+        self.shared.head.lock().poisoned.clone()
+    }
+
+    /// The segments on the disk, oldest first, without those made ahead.
+    pub fn segments(&self) -> Vec<SegmentInfo> {
+        let (current, synced) = (self.shared.head.lock().open.start.segment(), self.progress().synced);
+        let segments = self.shared.stock.segments();
+        segments
+            .iter()
+            .filter(|segment| segment.index <= current)
+            .map(|segment| SegmentInfo {
+                index: segment.index,
+                bytes: segment.bytes,
+                complete: behind(segment.index, synced),
+            })
+            .collect()
+    }
+
+    /// Gives a segment's space back: every record in it is dead, and no replay begins in it or before.
+    ///
+    /// The file is kept for reuse, within `pool_segments_max`, or deleted; durable on return. A segment that
+    /// is not there any more is no error.
+    ///
+    /// Errors: [`LogError::Invalid`] if the segment is not `complete`, the disk's errors.
+    pub fn release(&self, index: u32) -> Result<(), LogError> {
+        if !behind(index, self.progress().synced) {
+            return Err(LogError::Invalid(format!("segment {index} is still written; release it later")));
+        }
+        self.shared.stock.retire(index).inspect_err(|error| self.shared.poison(error))
+    }
+}
+
+/// Whether a segment is complete, and the log durable in a later one, from which an opening can begin.
+fn behind(index: u32, synced: Position) -> bool {
+    index < synced.segment() && synced.offset() > SEGMENT_HEADER_BYTES
+}
+
+fn scan_segment(
+    mut walker: Walker,
+    from: Position,
+    to: Position,
+    apply: &mut Apply<'_>,
+) -> Result<u64, LogError> {
+    let segment = walker.header;
+    let sector = u64::from(segment.sector);
+    let mut at = Position::at(segment.index, SEGMENT_HEADER_BYTES);
+    let mut shown = 0;
+    while at < to {
+        let Some(header) = walker.header(at)? else {
+            // The log leaves the rest of a segment empty when a unit does not fit; it goes on in the next one.
+            return if to.segment() > segment.index { Ok(shown) } else { Err(damaged(at)) };
+        };
+        let next = at.plus(header.disk_bytes(sector));
+        if next > from {
+            let (header, bytes) = walker.group(at)?.ok_or_else(|| damaged(at))?;
+            shown += each_record(&header, bytes, from, to, apply)?;
+        }
+        at = next;
+    }
+    Ok(shown)
+}
+
+fn damaged(position: Position) -> LogError {
+    LogError::Corrupt {
+        file: crate::segment::segment_name(position.segment()),
+        position,
+        what: "a written group does not hold".to_owned(),
+    }
+}
+
+impl Shared {
+    /// Whether an append is taken now.
+    fn admit(&self, head: &mut Head, purpose: Purpose, encoded: u64) -> Result<(), LogError> {
+        if let Some(cause) = &head.poisoned {
+            return Err(LogError::Poisoned { cause: cause.clone() });
+        }
+        if head.closed {
+            return Err(LogError::Closed);
+        }
+        let pending_bytes = self.flow.pending();
+        if pending_bytes + encoded > self.config.pending_bytes_max && pending_bytes > 0 {
+            return Err(LogError::Busy { pending_bytes });
+        }
+        if head.has_room(&self.config, purpose, encoded, self.stock.sector) {
+            return Ok(());
+        }
+        head.short = true;
+        self.shortage.notify_all();
+        Err(if head.full { LogError::NoSpace } else { LogError::Busy { pending_bytes } })
+    }
+
+    /// Closes the open group where the unit would not go into it, and moves to the next segment where needed.
+    fn make_place(&self, head: &mut Head, encoded: u64, time: i64) {
+        let grown = head.open.used() as u64 + encoded;
+        let over = !head.open.is_empty() && grown > self.config.group_bytes_max;
+        let rolls = head.rolls(encoded, self.stock.sector);
+        if over || rolls || !head.open.takes_time(time) {
+            head.close_open(&self.buffers, self.stock.sector);
+        }
+        if head.rolls(encoded, self.stock.sector) {
+            head.roll(&self.buffers, &self.config);
+            self.shortage.notify_all();
+        }
+        debug_assert!(head.open.used() >= GROUP_HEADER_BYTES);
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("epoch", &self.epoch).field("flow", &self.flow).finish_non_exhaustive()
+    }
+}
