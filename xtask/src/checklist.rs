@@ -26,6 +26,9 @@ pub(crate) struct Options {
     /// Fail unless each of the statements is green
     #[arg(long)]
     pub(crate) require: bool,
+    /// Show only what is red, and the totals
+    #[arg(long, conflicts_with = "verbose")]
+    pub(crate) brief: bool,
     /// Show each statement's tests also where all is well
     #[arg(long, short)]
     pub(crate) verbose: bool,
@@ -199,7 +202,7 @@ fn print(statements: &Statements, joined: &Joined, options: &Options) -> Result<
         let status = standing(tests);
         if options.json {
             say(serde_json::to_string(&Line { statement: number.to_string(), status, tests })?);
-        } else {
+        } else if !options.brief || status == Standing::Red {
             show(number, text, status, tests, options.verbose);
         }
         standings.push(status);

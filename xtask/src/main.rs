@@ -2,7 +2,9 @@
 //!
 //! Exit codes: 0 all well, 1 a check failed (or could not be made), 2 the command line was wrong.
 
+mod bench;
 mod checklist;
+mod ci;
 mod claims;
 mod conformance;
 mod results;
@@ -36,6 +38,12 @@ enum Task {
     Conformance(conformance::Options),
     /// Check layers, banned names, file sizes, manifests, links and licences
     Tidy(tidy::Options),
+    /// Measure speed with the program of onward-bench, built for speed
+    Bench(bench::Options),
+    /// Run the same program for long
+    Soak(bench::SoakOptions),
+    /// Everything that must hold before a change lands
+    Ci(ci::Options),
     /// Say which servers for tests answer on this machine
     Servers,
 }
@@ -58,6 +66,9 @@ fn run(task: Task) -> Result<bool> {
         Task::Checklist(options) => checklist::checklist(&workspace, &options),
         Task::Conformance(options) => conformance::conformance(&workspace, &options),
         Task::Tidy(options) => tidy::tidy(&workspace, &options),
+        Task::Bench(options) => bench::bench(&workspace, &options),
+        Task::Soak(options) => bench::soak(&workspace, &options),
+        Task::Ci(options) => ci::ci(&workspace, options),
         Task::Servers => {
             servers::show();
             Ok(true)

@@ -35,6 +35,12 @@ pub(crate) struct Options {
     pub(crate) limit_seconds: u64,
 }
 
+impl Default for Options {
+    fn default() -> Self {
+        Self { json: false, packages: Vec::new(), limit_seconds: LIMIT_SECONDS }
+    }
+}
+
 /// Runs the tests; `true` when all passed.
 pub(crate) fn test(workspace: &Workspace, options: &Options) -> Result<bool> {
     let human = Human { json: options.json };

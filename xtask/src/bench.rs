@@ -1,0 +1,76 @@
+//! `cargo xtask bench` and `cargo xtask soak`: run the benchmark's own program, built for speed.
+
+use crate::workspace::Workspace;
+use anyhow::{Context, Result, bail};
+use std::process::Stdio;
+
+/// Choices of `cargo xtask bench`.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Options {
+    /// Only this measurement
+    #[arg(long, value_name = "NAME")]
+    pub(crate) only: Option<String>,
+    /// Fail where a measurement misses its stated bound
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Print one JSON object for each measurement on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// What else the program takes
+    #[arg(last = true, value_name = "ARGUMENTS")]
+    pub(crate) rest: Vec<String>,
+}
+
+/// Choices of `cargo xtask soak`.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct SoakOptions {
+    /// What the program takes
+    #[arg(last = true, value_name = "ARGUMENTS")]
+    pub(crate) rest: Vec<String>,
+}
+
+/// Measures; `true` when the program says that all is well.
+pub(crate) fn bench(workspace: &Workspace, options: &Options) -> Result<bool> {
+    run(workspace, &arguments(options))
+}
+
+/// Runs for long; `true` when the program says that all is well.
+pub(crate) fn soak(workspace: &Workspace, options: &SoakOptions) -> Result<bool> {
+    run(workspace, &[&["--soak".to_owned()], options.rest.as_slice()].concat())
+}
+
+fn arguments(options: &Options) -> Vec<String> {
+    let mut arguments = Vec::new();
+    if let Some(name) = &options.only {
+        arguments.extend(["--only".to_owned(), name.clone()]);
+    }
+    let flags = [("--check", options.check), ("--json", options.json)];
+    arguments.extend(flags.iter().filter(|(_, given)| *given).map(|(flag, _)| (*flag).to_owned()));
+    arguments.extend(options.rest.iter().cloned());
+    arguments
+}
+
+fn run(workspace: &Workspace, arguments: &[String]) -> Result<bool> {
+    if workspace.package("onward-bench").and_then(|package| package.binary("bench")).is_none() {
+        bail!("there is no crate onward-bench with a binary `bench` yet: nothing can be measured");
+    }
+    let mut command = workspace.cargo();
+    command
+        .args(["run", "--quiet", "--release", "-p", "onward-bench", "--bin", "bench", "--"])
+        .args(arguments);
+    let status = command.stdout(Stdio::inherit()).status().context("cannot start cargo")?;
+    Ok(status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_choice_reaches_the_program() {
+        let rest = vec!["--seconds".to_owned(), "5".to_owned()];
+        let options = Options { only: Some("cycle".into()), check: true, json: true, rest };
+        assert_eq!(arguments(&options), ["--only", "cycle", "--check", "--json", "--seconds", "5"]);
+        assert!(arguments(&Options::default()).is_empty());
+    }
+}
