@@ -1,1 +1,12 @@
 //! The embedded engine: a pure state machine over the durable log, and the same one in memory.
+//!
+//! A write is planned against [`State`], which yields [`Fact`]s; they are appended to a [`Store`], then
+//! applied to the state. The state is a pure function of the facts: a replay is [`State::apply`] in log order.
+
+mod fact;
+mod state;
+mod store;
+
+pub use fact::{At, BulkMark, End, Fact, Given, InletId, MessageRef, Removal};
+pub use state::{Body, Piece, State};
+pub use store::{AppendError, Class, Progress, Store, StoreObserver, Stored};

@@ -1,0 +1,273 @@
+//! Facts: what the log holds. Each is the outcome of a decision, never a command.
+//!
+//! A replay only applies them: waits are already computed, attempts already counted, which message went to whom is
+//! already chosen. What follows from a fact by the inlet's own rules alone (the next message of an order key becomes
+//! ready, later ones follow a dead head) is not written: applying does it, the same way each time.
+
+use bytes::Bytes;
+use onward_core::{
+    BulkId, BulkReport, Cause, Holder, Inlet, InletConfig, Message, Payload, RecordKey, RequestId, Timestamp,
+};
+use serde::{Deserialize, Serialize};
+use std::{sync::Arc, time::Duration};
+
+/// An inlet's number within one store: given at its declaration, never given again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct InletId(pub u32);
+
+/// Which message of an inlet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct MessageRef {
+    /// Its sequence: the position of the fact that accepted it.
+    pub seq: u64,
+    /// The keyed hash of its id, by which it is indexed.
+    pub id_hash: u64,
+}
+
+/// One message of one inlet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct At {
+    /// The inlet.
+    pub inlet: InletId,
+    /// The message.
+    pub message: MessageRef,
+}
+
+/// One message handed out by a [`Fact::Leased`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Given {
+    /// Which.
+    pub at: At,
+    /// The attempt that begins, from 1.
+    pub attempt: u32,
+    /// Part of the token, so that it can't be guessed.
+    pub nonce: u32,
+}
+
+/// How a lease ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum End {
+    /// Done.
+    Acked {
+        /// The result, where the inlet keeps results.
+        result: Option<Payload>,
+    },
+    /// Failed; comes again at `due`.
+    Retried {
+        /// When.
+        due: Timestamp,
+        /// Why.
+        cause: Cause,
+    },
+    /// Put back; the attempt does not count.
+    Released {
+        /// When it comes again, where that is later.
+        due: Option<Timestamp>,
+    },
+    /// Failed for good: a dead letter.
+    Died {
+        /// Why.
+        cause: Cause,
+    },
+    /// Its process died with others in flight: the attempt does not count, it is handed out alone.
+    Suspected,
+    /// Its process died alone with it: counts as attempt and as crash, is handed out alone at `due`.
+    Crashed {
+        /// When.
+        due: Timestamp,
+        /// What is known.
+        cause: Cause,
+    },
+    /// A cancellation was asked for while it was leased: it is gone.
+    Cancelled,
+    /// Of an at-most-once inlet, where the message was gone at hand-out: a failure, counted.
+    Lost {
+        /// Why.
+        cause: Cause,
+        /// Keep a copy as a dead letter.
+        copy: bool,
+    },
+}
+
+/// Why messages were removed without an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Removal {
+    /// Their time ran out.
+    Expired,
+    /// Somebody cancelled them.
+    Cancelled,
+    /// Somebody purged them.
+    Purged,
+    /// They made room for higher priorities.
+    Shed,
+    /// Dead letters past their retention; counted as purged.
+    Retired,
+}
+
+/// How far a bulk operation has come, remembered so that a repeat of its id answers the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BulkMark {
+    /// Its id.
+    pub id: BulkId,
+    /// The report so far.
+    pub report: BulkReport,
+}
+
+/// One thing that happened. Its position and time stand beside it in the log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Fact {
+    /// The store was made: the first fact of every log.
+    Founded {
+        /// A random secret: the key of every hash in the state.
+        secret: [u64; 2],
+    },
+    /// The store was opened: leases begin anew with their full term, tokens get a new epoch.
+    Opened {
+        /// Rises with each opening.
+        epoch: u32,
+    },
+    /// An inlet is new, or has new rules.
+    Declared {
+        /// Its number.
+        inlet: InletId,
+        /// Its name.
+        name: Inlet,
+        /// Its rules.
+        config: Box<InletConfig>,
+    },
+    /// An inlet was removed with what was in it.
+    Dropped {
+        /// Which.
+        inlet: InletId,
+    },
+    /// An inlet hands out, or does not.
+    Paused {
+        /// Which.
+        inlet: InletId,
+        /// Whether it is paused now.
+        paused: bool,
+    },
+    /// A message was accepted. Its body stands in this fact, at this position.
+    Enqueued {
+        /// Where.
+        inlet: InletId,
+        /// The message.
+        message: Arc<Message>,
+    },
+    /// A lease request was answered.
+    Leased {
+        /// The request, for its repeat.
+        request: RequestId,
+        /// Who holds them.
+        holder: Holder,
+        /// How long each lease lasts from this fact's time, in microseconds: one per message.
+        terms_us: Vec<u64>,
+        /// What was handed out.
+        given: Vec<Given>,
+    },
+    /// Leases begin anew with this term.
+    Extended {
+        /// Which.
+        leases: Vec<At>,
+        /// How long from this fact's time.
+        term: Duration,
+    },
+    /// A lease ended.
+    Settled {
+        /// Which message.
+        at: At,
+        /// Its holder said so, so that a repeat must be recognised; otherwise the engine found out.
+        by_holder: bool,
+        /// How.
+        end: End,
+    },
+    /// Somebody wants a leased message cancelled.
+    CancelRequested {
+        /// Which.
+        at: At,
+    },
+    /// Messages without a lease are gone.
+    Removed {
+        /// Where.
+        inlet: InletId,
+        /// Which.
+        messages: Vec<MessageRef>,
+        /// Why.
+        why: Removal,
+        /// The bulk operation that did it.
+        bulk: Option<BulkMark>,
+    },
+    /// A due time was moved.
+    Rescheduled {
+        /// Which.
+        at: At,
+        /// To when.
+        due: Timestamp,
+    },
+    /// A running attempt reached something.
+    Progressed {
+        /// Which.
+        at: At,
+        /// What.
+        detail: Payload,
+    },
+    /// A dead letter has a new edition, whose body stands in this fact. The original stays where it is.
+    Edited {
+        /// Which.
+        at: At,
+        /// The new edition.
+        message: Arc<Message>,
+    },
+    /// Dead letters are work again, each with a due time, in this order.
+    Redriven {
+        /// Where.
+        inlet: InletId,
+        /// Which, and when.
+        messages: Vec<(MessageRef, Timestamp)>,
+        /// The bulk operation that did it.
+        bulk: Option<BulkMark>,
+    },
+    /// A body was copied forward, so that its old segment can go. Its new place is this fact's position.
+    Moved {
+        /// Whose.
+        at: At,
+        /// It is the latest edition's body of an edited message; otherwise the original's.
+        edition: bool,
+        /// When the message was accepted.
+        accepted_at: Timestamp,
+        /// The body.
+        message: Arc<Message>,
+    },
+    /// A record was written. Its revision is this fact's position.
+    RecordPut {
+        /// Its key.
+        key: RecordKey,
+        /// Its value.
+        value: Bytes,
+        /// When it is forgotten.
+        expires: Option<Timestamp>,
+    },
+    /// A record was removed.
+    RecordDeleted {
+        /// Its key.
+        key: RecordKey,
+    },
+    /// Records ran out of time and were removed.
+    RecordsExpired {
+        /// Their keys.
+        keys: Vec<RecordKey>,
+    },
+}
+
+impl Fact {
+    /// The message body that stands in this fact: what [`crate::Store::read`] answers for its position.
+    pub fn body(&self) -> Option<&Arc<Message>> {
+        match self {
+            Self::Enqueued { message, .. } | Self::Edited { message, .. } | Self::Moved { message, .. } => {
+                Some(message)
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The seam between the state machine and what keeps its facts: a log on disk, or memory.
+
+use crate::Fact;
+use onward_core::{Durability, Error, Message, Problem, Result, Timestamp};
+use std::{fmt, sync::Arc};
+
+/// Whether an append may use the space that is kept for ending work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// It adds work: refused with [`AppendError::NoSpace`] once only the reserve is left.
+    Grow,
+    /// It ends or hands out work, or removes something: may use the reserve, so that a full disk can be emptied.
+    Drain,
+}
+
+/// How far a store has come. Positions are ends: everything before them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// Survives the death of the process.
+    pub written: u64,
+    /// Survives a power cut: the declared durability holds.
+    pub synced: u64,
+}
+
+/// Why nothing was appended. In every case nothing has changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AppendError {
+    /// Too much is under way; [`StoreObserver::room`] tells when to try again.
+    Busy,
+    /// The disk or its quota is full.
+    NoSpace,
+    /// An earlier write or sync failed; only reopening recovers.
+    Poisoned(Error),
+    /// The unit is larger than the store takes at once, in bytes.
+    TooLarge {
+        /// What it has.
+        bytes: u64,
+        /// What is allowed.
+        max: u64,
+    },
+}
+
+/// A message body as it was stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// The message.
+    pub message: Arc<Message>,
+    /// When it was accepted: the time of its fact, or what [`Fact::Moved`] says.
+    pub accepted_at: Timestamp,
+}
+
+/// Who is told how the store comes along. Calls are short, come from any thread, and may be merged.
+pub trait StoreObserver: Send + Sync {
+    /// It has come further; neither mark ever goes back.
+    fn advanced(&self, progress: Progress);
+    /// A write or sync failed: what was appended behind the last `synced` has an unknown outcome. Called once.
+    fn failed(&self, error: Error);
+    /// There is room again after [`AppendError::Busy`] or [`AppendError::NoSpace`].
+    fn room(&self);
+}
+
+/// Keeps facts in order and message bodies by position.
+///
+/// The engine calls `append` and `released` under its one lock, `read` never under it.
+pub trait Store: fmt::Debug + Send + Sync + 'static {
+    /// Appends facts as one unit: after a crash all of them are there or none. Does not wait for the disk.
+    ///
+    /// `positions` is cleared and gets one position per fact, rising strictly over the store's life, each at least 1.
+    /// Answers the end: the unit is written or synced once that mark of [`Progress`] has reached it.
+    fn append(
+        &self,
+        time: Timestamp,
+        class: Class,
+        facts: &[Fact],
+        positions: &mut Vec<u64>,
+    ) -> Result<u64, AppendError>;
+
+    /// The body that stands in the fact at `position` (see [`Fact::body`]). It may read the disk.
+    ///
+    /// # Errors
+    /// `Corrupt` when the stored bytes are damaged, `NotFound` when nothing stands there any more.
+    fn read(&self, position: u64) -> Result<Stored>;
+
+    /// Nobody needs the bodies at these positions any more.
+    fn released(&self, positions: &[u64]);
+
+    /// How far it has come.
+    fn progress(&self) -> Progress;
+
+    /// Says who is to be told. Called once, before the first append.
+    fn observe(&self, observer: Arc<dyn StoreObserver>);
+
+    /// What [`Progress::synced`] means.
+    fn durability(&self) -> Durability;
+
+    /// What is wrong with it now, the failure that poisoned it first.
+    fn problems(&self) -> Vec<Problem>;
+
+    /// Syncs what was appended, then stops. Repeating is safe. It may block.
+    fn close(&self) -> Result<()>;
+}
