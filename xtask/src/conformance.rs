@@ -66,6 +66,15 @@ impl From<CheckStatus> for Ending {
 
 /// Runs the suite; `true` when nothing failed and, where `CI=true`, everything ran.
 pub(crate) fn conformance(workspace: &Workspace, options: &Options) -> Result<bool> {
+    run(workspace, options, options.json)
+}
+
+/// Runs the suite for its results alone, all output on stderr.
+pub(crate) fn run_quietly(workspace: &Workspace) -> Result<bool> {
+    run(workspace, &Options { engine: None, json: true }, false)
+}
+
+fn run(workspace: &Workspace, options: &Options, echo: bool) -> Result<bool> {
     let dir = workspace.results_dir()?;
     let onward = build_onward(workspace)?;
     let suite = |arguments: &[&str]| -> Result<Command> {
@@ -81,7 +90,7 @@ pub(crate) fn conformance(workspace: &Workspace, options: &Options) -> Result<bo
     options.engine.iter().for_each(|engine| {
         command.args(["--engine", engine]);
     });
-    let (verdicts, ended_well) = stream(command, options)?;
+    let (verdicts, ended_well) = stream(command, echo)?;
     write_lines(&dir.join(VERDICTS), &merged(&dir, &verdicts, options)?)?;
     let well =
         told(&verdicts, Human { json: options.json }, std::env::var("CI").is_ok_and(|ci| ci == "true"));
@@ -90,12 +99,6 @@ pub(crate) fn conformance(workspace: &Workspace, options: &Options) -> Result<bo
         note("the conformance suite ended badly without naming a failed check");
     }
     Ok(well && ended_well)
-}
-
-/// Runs the suite for its results alone.
-pub(crate) fn run_quietly(workspace: &Workspace) -> Result<()> {
-    let options = Options { engine: None, json: true };
-    conformance(workspace, &options).map(drop)
 }
 
 /// The checks and verdicts of the last run.
@@ -127,13 +130,13 @@ fn keep_checks(mut command: Command, dir: &Path) -> Result<()> {
     write_lines(&dir.join(CHECKS), &checks)
 }
 
-fn stream(mut command: Command, options: &Options) -> Result<(Vec<Verdict>, bool)> {
+fn stream(mut command: Command, echo: bool) -> Result<(Vec<Verdict>, bool)> {
     let mut child = command.spawn().context("cannot start the conformance suite")?;
     let stdout = child.stdout.take().context("the conformance suite has no stdout")?;
     let mut verdicts = Vec::new();
     for line in BufReader::new(stdout).lines() {
         let verdict: Verdict = parse(&line?)?;
-        if options.json {
+        if echo {
             say(serde_json::to_string(&verdict)?);
         }
         verdicts.push(verdict);

@@ -2,6 +2,7 @@
 
 use super::libtest;
 use crate::results::{Record, Status};
+use crate::ui::note;
 use anyhow::{Context, Result};
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read};
@@ -13,6 +14,8 @@ use std::time::{Duration, Instant};
 const OUTPUT_LINES_MAX: usize = 2_000;
 /// How often a silent binary is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How often a long run says that it goes on.
+const TELL_EVERY: Duration = Duration::from_secs(15);
 
 /// What one binary did.
 #[derive(Debug, Default)]
@@ -48,13 +51,17 @@ pub(crate) fn run(mut command: Command, expected: Expected, limit: Duration) -> 
 
 /// Reads until both pipes are closed. A process that the binary left behind may hold them: then its own end counts.
 fn follow(child: &mut Child, lines: &Receiver<String>, tally: &mut Tally, limit: Duration) -> Result<bool> {
-    let mut killed = false;
+    let (mut killed, mut told) = (false, TELL_EVERY);
     loop {
         match lines.recv_timeout(LOOK_EVERY) {
             Ok(line) => tally.take(line),
             Err(RecvTimeoutError::Disconnected) => return Ok(killed),
             Err(RecvTimeoutError::Timeout) if child.try_wait()?.is_some() => return Ok(killed),
             Err(RecvTimeoutError::Timeout) => {}
+        }
+        if tally.start.elapsed() > told {
+            told += TELL_EVERY;
+            tally.tell();
         }
         if !killed && tally.start.elapsed() > limit {
             child.kill().context("cannot end the tests")?;
@@ -104,6 +111,12 @@ impl Tally {
         } else if !libtest::is_frame(&line) && self.output.len() < OUTPUT_LINES_MAX {
             self.output.push(line);
         }
+    }
+
+    fn tell(&self) {
+        let (done, seconds) = (self.records.len(), self.start.elapsed().as_secs());
+        let Expected { package, target, tests } = &self.expected;
+        note(format!("    {package} {target}: {done} of {} tests after {seconds} s", tests.len().max(done)));
     }
 
     fn add(&mut self, test: String, status: Status, reason: Option<String>) {
