@@ -44,6 +44,30 @@ pub struct Given {
     pub nonce: u32,
 }
 
+/// The keyed hashes of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Marks {
+    /// Of its id.
+    pub id: u64,
+    /// Of what deduplicates it: its dedup key, or source and id.
+    pub dedup: u64,
+    /// Of what must be the same in a repeat: type, version and data.
+    pub fingerprint: u64,
+}
+
+/// What the holder of a lease said at its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Said {
+    /// Ack.
+    Ack,
+    /// Retry.
+    Retry,
+    /// Release.
+    Release,
+    /// Reject.
+    Reject,
+}
+
 /// How a lease ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
@@ -102,6 +126,8 @@ pub enum Removal {
     Shed,
     /// Dead letters past their retention; counted as purged.
     Retired,
+    /// Finished ones past the retention of their results; not counted again.
+    Forgotten,
 }
 
 /// How far a bulk operation has come, remembered so that a repeat of its id answers the same.
@@ -154,6 +180,8 @@ pub enum Fact {
         inlet: InletId,
         /// The message.
         message: Arc<Message>,
+        /// Its hashes, so that a replay needs not compute them.
+        marks: Marks,
     },
     /// A lease request was answered.
     Leased {
@@ -177,8 +205,8 @@ pub enum Fact {
     Settled {
         /// Which message.
         at: At,
-        /// Its holder said so, so that a repeat must be recognised; otherwise the engine found out.
-        by_holder: bool,
+        /// What its holder said, so that a repeat is recognised; `None` when the engine found out.
+        said: Option<Said>,
         /// How.
         end: End,
     },

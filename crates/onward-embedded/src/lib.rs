@@ -7,6 +7,6 @@ mod fact;
 mod state;
 mod store;
 
-pub use fact::{At, BulkMark, End, Fact, Given, InletId, MessageRef, Removal};
+pub use fact::{At, BulkMark, End, Fact, Given, InletId, Marks, MessageRef, Removal, Said};
 pub use state::{Body, Piece, State};
 pub use store::{AppendError, Class, Progress, Store, StoreObserver, Stored};
