@@ -1,5 +1,11 @@
 //! An engine that does just enough to see what client and host make of it, and how to join them.
-#![allow(dead_code, unreachable_pub, missing_docs, reason = "each test file uses a part of it")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    missing_docs,
+    clippy::unwrap_used,
+    reason = "each test file uses a part of it"
+)]
 
 use bytes::Bytes;
 use futures::StreamExt;
