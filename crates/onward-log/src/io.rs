@@ -124,7 +124,9 @@ impl Log {
     /// Errors: [`LogError::is_full`] ones are tried again at the next call; others poison the log.
     pub fn maintain(&self) -> Result<(), LogError> {
         let shared = &*self.shared;
-        while let Some(index) = shared.missing_segment(&shared.head.lock()) {
+        loop {
+            let missing = shared.missing_segment(&shared.head.lock());
+            let Some(index) = missing else { return Ok(()) };
             match shared.stock.make(index, self.epoch()) {
                 Ok(_) => shared.made(index),
                 Err(error) if error.is_full() => {
@@ -137,7 +139,6 @@ impl Log {
                 }
             }
         }
-        Ok(())
     }
 
     /// Appends an empty group that says how far the log is durable, unless the last one says it already.

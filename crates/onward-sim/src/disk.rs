@@ -1,0 +1,187 @@
+//! A disk in memory that forgets, tears, fills up and fails as told.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use onward_log::{Disk, DiskFile, DiskInfo, DiskLock, LockError, Mode};
+use parking_lot::Mutex;
+
+use crate::Random;
+use crate::world::{Effect, Fault, Step, World};
+
+/// What a power cut does to what was not synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// Nothing is lost: only the process died.
+    Nothing,
+    /// Everything not synced is lost.
+    All,
+    /// Each sector is kept, lost or torn, each directory change kept or lost, as the seed says.
+    Random(u64),
+}
+
+/// A simulated folder: the same calls give the same results, and every step that changes it has a number.
+///
+/// Clones are the same disk; [`SimDisk::crash`] and [`SimDisk::fork`] give another one.
+#[derive(Clone, Debug)]
+pub struct SimDisk {
+    world: Arc<Mutex<World>>,
+}
+
+impl SimDisk {
+    /// An empty disk whose power cuts tear in units of `sector` bytes.
+    pub fn new(sector: usize) -> SimDisk {
+        SimDisk::of(World::new(sector))
+    }
+
+    fn of(world: World) -> SimDisk {
+        SimDisk { world: Arc::new(Mutex::new(world)) }
+    }
+
+    /// What is there after the power went and came back. This disk is dead from now on.
+    pub fn crash(&self, loss: Loss) -> SimDisk {
+        let mut world = self.world.lock();
+        world.power_off();
+        let mut random = Random::new(if let Loss::Random(seed) = loss { seed } else { 0 });
+        SimDisk::of(world.after_crash(|| match loss {
+            Loss::Nothing => Effect::Kept,
+            Loss::All => Effect::Lost,
+            Loss::Random(_) => match random.below(5) {
+                0 | 1 => Effect::Kept,
+                2 | 3 => Effect::Lost,
+                _ => Effect::Torn(random.number()),
+            },
+        }))
+    }
+
+    /// A copy of the disk as it is, unsynced state and all, unlocked and without faults.
+    pub fn fork(&self) -> SimDisk {
+        SimDisk::of(self.world.lock().fork())
+    }
+
+    /// Turns the power off at the step of this number (counted from 1): that one may still have half an effect,
+    /// every later one fails.
+    pub fn stop_at(&self, step: u64) {
+        self.world.lock().stop_at = Some(step);
+    }
+
+    /// Plans a fault.
+    pub fn inject(&self, fault: Fault) {
+        self.world.lock().faults.push(fault);
+    }
+
+    /// Limits the bytes of all files together; `None` lifts the limit.
+    pub fn limit_space(&self, bytes: Option<u64>) {
+        self.world.lock().space = bytes;
+    }
+
+    /// Bytes of all files together.
+    pub fn used(&self) -> u64 {
+        self.world.lock().used()
+    }
+
+    /// Turns one bit of a file over, as a failing disk does: in what is durable too.
+    pub fn flip(&self, name: &str, offset: u64, bit: u8) {
+        self.world.lock().flip(name, offset, bit);
+    }
+
+    /// The steps so far that changed the disk, in order.
+    pub fn steps(&self) -> Vec<Step> {
+        self.world.lock().steps.clone()
+    }
+
+    /// A file's bytes as a process sees them.
+    pub fn contents(&self, name: &str) -> Option<Vec<u8>> {
+        self.world.lock().contents(name)
+    }
+}
+
+impl Disk for SimDisk {
+    fn open(&self, name: &str, _: Mode) -> io::Result<Arc<dyn DiskFile>> {
+        let inode = self.world.lock().find(name)?;
+        Ok(Arc::new(SimFile { world: self.world.clone(), inode }))
+    }
+
+    fn create(&self, name: &str, _: Mode) -> io::Result<Arc<dyn DiskFile>> {
+        let inode = self.world.lock().create(name)?;
+        Ok(Arc::new(SimFile { world: self.world.clone(), inode }))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.world.lock().rename(from, to)
+    }
+
+    fn delete(&self, name: &str) -> io::Result<()> {
+        self.world.lock().delete(name)
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.world.lock().list()
+    }
+
+    fn sync_dir(&self) -> io::Result<()> {
+        self.world.lock().sync_dir()
+    }
+
+    fn lock(&self, _: &str) -> Result<Box<dyn DiskLock>, LockError> {
+        if !self.world.lock().take_lock().map_err(LockError::Io)? {
+            return Err(LockError::Held("the process of this simulation".to_owned()));
+        }
+        Ok(Box::new(SimLock { world: self.world.clone() }))
+    }
+
+    fn info(&self) -> DiskInfo {
+        DiskInfo {
+            filesystem: "simulated".to_owned(),
+            device: "memory".to_owned(),
+            direct: true,
+            sector: self.world.lock().sector,
+            volatile: true,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct SimLock {
+    world: Arc<Mutex<World>>,
+}
+
+impl DiskLock for SimLock {}
+
+impl Drop for SimLock {
+    fn drop(&mut self) {
+        self.world.lock().locked = false;
+    }
+}
+
+#[derive(Debug)]
+struct SimFile {
+    world: Arc<Mutex<World>>,
+    inode: usize,
+}
+
+impl DiskFile for SimFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.world.lock().read(self.inode, buffer, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        self.world.lock().write(self.inode, bytes, offset)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.world.lock().sync(self.inode)
+    }
+
+    fn allocate(&self, bytes: u64) -> io::Result<()> {
+        self.world.lock().allocate(self.inode, bytes)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        self.world.lock().size(self.inode)
+    }
+}
+
+/// Names of files and where they point; kept apart from the files, as a directory is.
+pub(crate) type Names = BTreeMap<String, usize>;
