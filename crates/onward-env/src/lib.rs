@@ -40,3 +40,37 @@ impl Env for SystemEnv {
         Box::pin(tokio::time::sleep(span))
     }
 }
+
+/// Tokio's clock for everything: when a test pauses it, wall clock, monotonic clock and sleeping stand still together,
+/// and go on together when all tasks wait.
+///
+/// For tests, inside of a tokio runtime only. The wall clock begins at 2026-01-01; randomness is the machine's.
+#[derive(Debug, Clone, Copy)]
+pub struct TokioEnv {
+    start: tokio::time::Instant,
+}
+
+impl TokioEnv {
+    /// One that begins now.
+    pub fn start() -> Arc<dyn Env> {
+        Arc::new(Self { start: tokio::time::Instant::now() })
+    }
+}
+
+impl Env for TokioEnv {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_micros(1_767_225_600_000_000).plus(self.monotonic())
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn random(&self) -> u64 {
+        SystemEnv.random()
+    }
+
+    fn sleep(&self, span: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(tokio::time::sleep(span))
+    }
+}

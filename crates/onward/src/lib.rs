@@ -1,5 +1,12 @@
 //! Asynchronous work that doesn't get lost: what users import.
 
+mod handle;
+mod process;
+pub mod work;
+
+pub use handle::{IntoMessage, Onward, UNKNOWN_REPEATS_MAX};
+pub use process::Process;
+
 pub use onward_core as core;
 pub use onward_core::{
     Delivery, Engine, Env, Error, ErrorKind, Inlet, Message, MessageId, Name, Op, Outcome, Payload, Result,

@@ -1,0 +1,229 @@
+//! One delivery, from receipt to settlement.
+
+use super::{
+    Context, Handling,
+    alarm::Alarm,
+    context::Attempt,
+    decide::{Count, Decision, Work, decide, refused, release},
+    heart::{Hold, Stop},
+    inbox::{Claim, Standing},
+    panic::{Caught, caught},
+    settle::{Settled, settle, settle_op},
+    states::States,
+    supervise::supervise,
+};
+use crate::Onward;
+use futures::future::Either;
+use onward_core::{AtomicScope, CauseKind, Delivery, MessageState, Op, Outcome};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, watch};
+
+/// What all attempts of one worker share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) onward: Onward,
+    pub(crate) states: Arc<States>,
+    pub(crate) alarm: Alarm,
+    /// Set once the time to drain is over.
+    pub(crate) interrupt: watch::Sender<bool>,
+    /// How long a handler may take to stop once it was asked to.
+    pub(crate) grace: Duration,
+}
+
+/// Works on one delivery that was asked for at `sent` on the monotonic clock. Never fails, never panics.
+pub(crate) async fn work_on(
+    shared: Arc<Shared>,
+    handling: Arc<Handling>,
+    delivery: Delivery,
+    sent: Duration,
+) -> Count {
+    let (onward, env) = (&shared.onward, &**shared.onward.env());
+    // Counted from before the request: this side's view of the lease ends before the engine's.
+    let (lease, token, suspect) = (delivery.lease, delivery.token.clone(), delivery.suspect);
+    let (hold, _) = watch::channel(Hold { lease, fence: sent + lease, deadline: None, stop: None });
+    let hold = Arc::new(hold);
+    let beat = onward.heart.hold(token, hold.clone(), env.monotonic());
+    let attempt = Arc::new(Attempt {
+        onward: onward.clone(),
+        delivery,
+        states: shared.states.clone(),
+        hold: hold.clone(),
+        idempotent: handling.idempotency.is_some(),
+        staged: Mutex::default(),
+    });
+    let mut claim = None;
+    let work = run(&attempt, &handling, &mut claim, suspect);
+    let work = supervise(work, &hold, shared.interrupt.subscribe(), env, shared.grace).await;
+    // From here on the lease is only used to settle, while it lasts.
+    drop(beat);
+    let stop = hold.borrow().stop.map(|(why, _)| why);
+    let decision = decide(work, stop, &handling, attempt.delivery.attempt, env.random());
+    end(&shared, &attempt, claim, decision, stop).await
+}
+
+/// Takes its turn, claims its key, runs its handler.
+async fn run(attempt: &Arc<Attempt>, handling: &Handling, claim: &mut Option<Claim>, suspect: bool) -> Work {
+    let onward = &attempt.onward;
+    let _turn = take_turn(&onward.process().gate, suspect).await;
+    if let Some(idempotency) = &handling.idempotency {
+        let fence = attempt.hold.borrow().fence;
+        match idempotency.claim(onward, &attempt.delivery, fence).await {
+            Ok(Ok(Standing::Mine(mine))) => *claim = Some(mine),
+            Ok(Ok(Standing::Processed(result))) => return Work::Processed(result),
+            Ok(Ok(Standing::Busy)) => return Work::Busy,
+            Ok(Err(failure)) => return Work::Unfit(failure),
+            Err(error) => return Work::NoInbox(error),
+        }
+    }
+    let deadline = onward.env().monotonic() + handling.timeout;
+    attempt.hold.send_modify(|hold| hold.deadline = Some(deadline));
+    let context = Context { attempt: attempt.clone() };
+    match caught(|| handling.handler.call(context)) {
+        Ok(Ok(running)) => match Caught(running).await {
+            Ok(verdict) => Work::Ended(verdict),
+            Err(panicked) => Work::Panicked(panicked),
+        },
+        Ok(Err(unfit)) => Work::Unfit(unfit),
+        Err(panicked) => Work::Panicked(panicked),
+    }
+}
+
+/// The turn of one delivery: shared with the others of this process, or alone.
+type Turn = Either<OwnedRwLockReadGuard<()>, OwnedRwLockWriteGuard<()>>;
+
+/// Waits until the delivery may run. A suspect waits for all that run, and nothing starts until it has ended.
+async fn take_turn(gate: &Arc<RwLock<()>>, suspect: bool) -> Turn {
+    match suspect {
+        true => Either::Right(gate.clone().write_owned().await),
+        false => Either::Left(gate.clone().read_owned().await),
+    }
+}
+
+async fn end(
+    shared: &Shared,
+    attempt: &Attempt,
+    claim: Option<Claim>,
+    decision: Decision,
+    stop: Option<Stop>,
+) -> Count {
+    let (outcome, count, staged) = match decision {
+        Decision::Settle(outcome, count) => {
+            let staged = attempt.take_staged();
+            (outcome.clone(), count, if acks(&outcome) { staged } else { Vec::new() })
+        }
+        Decision::Cancel => {
+            let (inlet, id) = (attempt.delivery.token.inlet.clone(), attempt.delivery.message.id.clone());
+            (release(Duration::ZERO), Count::Cancelled, vec![Op::Cancel { inlet, id }])
+        }
+        Decision::Nothing => {
+            tracing::warn!(?stop, "the lease ended before the handler did; another attempt follows");
+            return Count::Lost;
+        }
+    };
+    log(&outcome);
+    match commit(shared, attempt, claim.as_ref(), outcome.clone(), staged).await {
+        Settled::Refused(error) if acks(&outcome) => {
+            tracing::warn!(%error, "the acknowledgement was refused; the attempt has failed");
+            match commit(shared, attempt, claim.as_ref(), refused(&error), Vec::new()).await {
+                Settled::As(_) => Count::Failed,
+                other => lost(&other),
+            }
+        }
+        Settled::As(_) => count,
+        other => lost(&other),
+    }
+}
+
+/// Settles, with the claim's record and with what the handler staged.
+async fn commit(
+    shared: &Shared,
+    attempt: &Attempt,
+    claim: Option<&Claim>,
+    outcome: Outcome,
+    staged: Vec<Op>,
+) -> Settled {
+    let (onward, token) = (&shared.onward, &attempt.delivery.token);
+    let kind = cause_of(&outcome);
+    let commits = match claim {
+        Some(claim) => match claim.end(onward, token, outcome, staged) {
+            Ok(commits) => commits,
+            Err(error) => return Settled::Refused(error),
+        },
+        None => plain_commits(onward, staged, settle_op(token, outcome)),
+    };
+    let fence = attempt.hold.borrow().fence;
+    let settled = in_order(onward, commits, fence).await;
+    if let (Settled::As(settled), Some(kind)) = (&settled, kind)
+        && settled.state == MessageState::Dead
+    {
+        shared.alarm.dead(&token.inlet, &token.id, kind);
+    }
+    settled
+}
+
+/// One commit, or one after the other where the engine can't do two operations at once.
+fn plain_commits(onward: &Onward, mut staged: Vec<Op>, settle: Op) -> Vec<Vec<Op>> {
+    staged.push(settle);
+    match onward.engine().capabilities().atomic {
+        AtomicScope::Operation => staged.into_iter().map(|op| vec![op]).collect(),
+        _ => vec![staged],
+    }
+}
+
+async fn in_order(onward: &Onward, commits: Vec<Vec<Op>>, fence: Duration) -> Settled {
+    let last = commits.len().saturating_sub(1);
+    for (index, ops) in commits.into_iter().enumerate() {
+        if index == last {
+            return settle(onward, ops, fence).await;
+        }
+        match super::settle::write(onward, ops, fence).await {
+            Ok(_) => {}
+            Err(error) if error.kind() == onward_core::ErrorKind::LeaseLost => return Settled::Stale,
+            Err(error) => return Settled::Refused(error),
+        }
+    }
+    Settled::Refused(onward_core::Error::internal("nothing to settle with"))
+}
+
+fn acks(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Ack { .. })
+}
+
+fn cause_of(outcome: &Outcome) -> Option<CauseKind> {
+    match outcome {
+        Outcome::Retry { failure, .. } | Outcome::Reject { failure } => Some(failure.kind),
+        Outcome::Ack { .. } | Outcome::Release { .. } => None,
+    }
+}
+
+fn lost(settled: &Settled) -> Count {
+    match settled {
+        Settled::Stale => tracing::warn!("the lease was stale: nothing was settled"),
+        Settled::Unanswered(error) => {
+            tracing::warn!(%error, "no answer while the lease lasted; the message may come again");
+        }
+        Settled::Refused(error) => tracing::warn!(%error, "the settlement was refused"),
+        Settled::As(_) => {}
+    }
+    Count::Lost
+}
+
+/// Errors are told, data is not: what a decoder says quotes the data, so only its kind is logged.
+fn log(outcome: &Outcome) {
+    match outcome {
+        Outcome::Ack { .. } => tracing::debug!("done"),
+        Outcome::Release { delay } => tracing::debug!(?delay, "put back"),
+        Outcome::Retry { failure, .. } => {
+            tracing::info!(cause = ?failure.kind, error = %failure.error, "failed")
+        }
+        Outcome::Reject { failure } if failure.kind == CauseKind::Undecodable => {
+            tracing::warn!(cause = ?failure.kind, "set aside");
+        }
+        Outcome::Reject { failure } => {
+            tracing::warn!(cause = ?failure.kind, error = %failure.error, "set aside");
+        }
+    }
+}
