@@ -8,5 +8,8 @@ mod state;
 mod store;
 
 pub use fact::{At, BulkMark, End, Fact, Given, InletId, Marks, MessageRef, Removal, Said};
-pub use state::{Body, Piece, State};
+pub use state::{
+    BULKS_MAX, Body, Counts, KEPT_BYTES_MAX, KEPT_MAX, LeaseImage, LeaseMark, MessageImage, Piece,
+    QueueImage, Remembered, SETTLED_MAX, SettledMark, Side, State,
+};
 pub use store::{AppendError, Class, Progress, Store, StoreObserver, Stored};

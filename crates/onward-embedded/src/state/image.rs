@@ -1,0 +1,345 @@
+//! Snapshots: a state as a row of pieces, and a state made of them again.
+
+use super::{
+    Body, Counts, Kept, Lease, LeaseMark, Queue, Remembered, SettledMark, Side, State, Status,
+    rates::Bucket,
+    slab::{Entry, Queued},
+};
+use crate::{At, InletId, Marks};
+use bytes::Bytes;
+use onward_core::{
+    Books, BulkId, BulkReport, Holder, Inlet, InletConfig, Key, RecordKey, RequestId, Timestamp,
+};
+use serde::{Deserialize, Serialize};
+use std::{sync::Arc, time::Duration};
+
+/// One piece of a snapshot. All pieces of a state, in order, make the same state again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Piece {
+    /// How far the facts went that the snapshot holds: the first piece.
+    Head {
+        /// The position of the last fact applied.
+        end: u64,
+        /// The time of the last fact applied.
+        time: Timestamp,
+        /// The key of every hash.
+        secret: Option<[u64; 2]>,
+        /// The epoch of the last opening.
+        epoch: u32,
+        /// How many inlet numbers were given.
+        inlets: u32,
+    },
+    /// An inlet; its messages and remembered ids follow.
+    Queue(Box<QueueImage>),
+    /// A message of the inlet.
+    Message(Box<MessageImage>),
+    /// A finished message that is still remembered.
+    Remembered {
+        /// Hash of what deduplicates it.
+        dedup: u64,
+        /// What is remembered.
+        what: Remembered,
+    },
+    /// A settlement that a repeat is compared with.
+    Settled(LeaseMark, SettledMark),
+    /// A bulk operation that a repeat is compared with.
+    Bulk(BulkId, BulkReport),
+    /// A record.
+    Record {
+        /// Its key.
+        key: RecordKey,
+        /// Its value.
+        value: Bytes,
+        /// Its revision.
+        revision: u64,
+        /// When it is forgotten.
+        expires: Option<Timestamp>,
+        /// When it was written.
+        written: Timestamp,
+    },
+}
+
+/// An inlet without its messages.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct QueueImage {
+    /// Its number.
+    pub id: InletId,
+    /// Its name.
+    pub name: Inlet,
+    /// Its rules.
+    pub config: InletConfig,
+    /// It hands out nothing.
+    pub paused: bool,
+    /// Counts of what is not there any more.
+    pub ended: Books,
+    /// Counts that only rise.
+    pub counts: Counts,
+    /// When its bucket is full.
+    pub rate_full_at: Timestamp,
+    /// When the bucket of each fairness key is full.
+    pub key_rates_full_at: Vec<(Key, Timestamp)>,
+}
+
+/// A message without its body.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MessageImage {
+    /// Its sequence.
+    pub seq: u64,
+    /// Its hashes.
+    pub marks: Marks,
+    /// When it was accepted.
+    pub accepted_at: Timestamp,
+    /// Its size in bytes.
+    pub size: u32,
+    /// Its type.
+    pub kind: Arc<str>,
+    /// Its priority.
+    pub priority: u8,
+    /// Its state.
+    pub status: u8,
+    /// What only some have.
+    pub side: Option<Box<Side>>,
+    /// Its lease.
+    pub lease: Option<Box<LeaseImage>>,
+}
+
+/// A live lease.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LeaseImage {
+    /// Part of its token.
+    pub nonce: u32,
+    /// Part of its token.
+    pub epoch: u32,
+    /// The attempt.
+    pub attempt: u32,
+    /// Who holds it.
+    pub holder: Holder,
+    /// The request that it answered.
+    pub request: RequestId,
+    /// Its length.
+    pub term: Duration,
+    /// Since when.
+    pub since: Timestamp,
+    /// Until when; after an opening, anew.
+    pub deadline: Timestamp,
+    /// Somebody wants it cancelled.
+    pub cancel_requested: bool,
+    /// Handed out alone.
+    pub suspect: bool,
+}
+
+impl State {
+    /// Calls `each` with every piece of a snapshot.
+    pub fn pieces(&self, each: &mut dyn FnMut(Piece)) {
+        each(Piece::Head {
+            end: self.end,
+            time: self.time,
+            secret: self.secret,
+            epoch: self.epoch,
+            inlets: self.next_inlet().0,
+        });
+        for (key, record) in self.records.each() {
+            let Kept { value, revision, expires, written } = record.clone();
+            each(Piece::Record { key: key.clone(), value, revision, expires, written });
+        }
+        let mut settled: Vec<_> = self.settled.each().map(|(mark, how)| (*mark, *how)).collect();
+        settled.sort_by_key(|(mark, _)| *mark);
+        settled.into_iter().for_each(|(mark, how)| each(Piece::Settled(mark, how)));
+        let mut bulks: Vec<_> = self.bulks.each().map(|(id, report)| (*id, *report)).collect();
+        bulks.sort_by_key(|(id, _)| id.0);
+        bulks.into_iter().for_each(|(id, report)| each(Piece::Bulk(id, report)));
+        self.queues().for_each(|queue| queue.pieces(each));
+    }
+
+    /// Takes one piece of a snapshot into a new state; the pieces come in the order of [`State::pieces`].
+    pub fn restore(&mut self, piece: Piece) {
+        match piece {
+            Piece::Head { end, time, secret, epoch, inlets } => {
+                (self.end, self.time, self.secret, self.epoch) = (end, time, secret, epoch);
+                self.queues.resize_with(inlets as usize, || None);
+            }
+            Piece::Record { key, value, revision, expires, written } => {
+                self.records.put(key, Kept { value, revision, expires, written });
+            }
+            Piece::Settled(mark, how) => self.settled.insert(mark, how),
+            Piece::Bulk(id, report) => self.bulks.insert(id, report),
+            Piece::Queue(image) => self.restore_queue(*image),
+            Piece::Message(image) => self.restore_message(*image),
+            Piece::Remembered { dedup, what } => {
+                if let Some(queue) = self.last_queue() {
+                    let window = queue.dedup_window();
+                    queue.finished.insert(dedup, what, window, queue.config.dedup_entries_max);
+                }
+            }
+        }
+    }
+
+    /// Bodies that are still needed and stand before `position`: what a compaction must copy forward.
+    pub fn bodies_before(&self, position: u64) -> Vec<Body> {
+        let all = self.queues().flat_map(|queue| {
+            queue.slab.slots().flat_map(move |slot| {
+                let at = At { inlet: queue.id, message: queue.reference(slot) };
+                let original = Body { at, edition: false, position: queue.original_body(slot) };
+                let edition = queue.side(slot).and_then(|side| side.edition);
+                let edition = edition.map(|position| Body { at, edition: true, position });
+                std::iter::once(original).chain(edition)
+            })
+        });
+        all.filter(|body| body.position < position).collect()
+    }
+
+    fn last_queue(&mut self) -> Option<&mut Queue> {
+        self.queues.iter_mut().rev().find_map(Option::as_deref_mut)
+    }
+
+    fn restore_queue(&mut self, image: QueueImage) {
+        let mut queue = Queue::new(image.id, image.name.clone(), Box::new(image.config));
+        (queue.paused, queue.books, queue.counts) = (image.paused, image.ended, image.counts);
+        queue.rates.all = Bucket { full_at: image.rate_full_at };
+        let buckets = image.key_rates_full_at.into_iter();
+        queue.rates.by_key = buckets.map(|(key, full_at)| (key, Bucket { full_at })).collect();
+        let at = image.id.0 as usize;
+        if at >= self.queues.len() {
+            self.queues.resize_with(at + 1, || None);
+        }
+        self.queues[at] = Some(Box::new(queue));
+        self.names.insert(image.name, image.id);
+    }
+
+    fn restore_message(&mut self, mut image: MessageImage) {
+        let lease = image.lease.take();
+        let Some(queue) = self.last_queue() else { return };
+        let (inlet, seq) = (queue.id, image.seq);
+        let slot = queue.restore_message(image);
+        if let Some(lease) = lease {
+            let process = self.processes.entry(lease.holder.process.clone()).or_default();
+            process.leases += 1;
+            process.suspects += u64::from(lease.suspect);
+            let Some(queue) = self.queue_mut(inlet) else { return };
+            let at = At { inlet, message: queue.reference(slot) };
+            let request = lease.request;
+            queue.restore_lease(seq, slot, *lease);
+            self.requests.entry(request).or_default().push(at);
+        }
+    }
+}
+
+const STATUSES: [Status; 6] =
+    [Status::Waiting, Status::Delayed, Status::Leased, Status::Gone, Status::Dead, Status::Kept];
+
+impl Queue {
+    fn pieces(&self, each: &mut dyn FnMut(Piece)) {
+        let mut slots: Vec<u32> = self.slab.slots().collect();
+        slots.sort_by_key(|slot| self.slab.get(*slot).seq);
+        let gone = slots.iter().filter(|slot| self.slab.get(**slot).status == Status::Gone).count() as u64;
+        let books = self.books;
+        each(Piece::Queue(Box::new(QueueImage {
+            id: self.id,
+            name: self.name.clone(),
+            config: (*self.config).clone(),
+            paused: self.paused,
+            ended: Books { done: books.done - gone, waiting: 0, delayed: 0, leased: 0, dead: 0, ..books },
+            counts: self.counts,
+            rate_full_at: self.rates.all.full_at,
+            key_rates_full_at: self.rates.by_key.iter().map(|(key, b)| (key.clone(), b.full_at)).collect(),
+        })));
+        for slot in slots {
+            each(Piece::Message(Box::new(self.message_image(slot))));
+        }
+        let mut remembered: Vec<_> =
+            self.finished.each().map(|(dedup, what)| (dedup, what.clone())).collect();
+        remembered.sort_by_key(|(dedup, what)| (what.at, *dedup));
+        remembered.into_iter().for_each(|(dedup, what)| each(Piece::Remembered { dedup, what }));
+    }
+
+    fn message_image(&self, slot: u32) -> MessageImage {
+        let entry = self.slab.get(slot);
+        let lease = self.leases.get(&entry.seq).filter(|lease| lease.slot == slot);
+        MessageImage {
+            seq: entry.seq,
+            marks: entry.marks,
+            accepted_at: entry.accepted_at,
+            size: entry.size,
+            kind: self.kinds.name(entry.kind).clone(),
+            priority: entry.priority,
+            status: STATUSES.iter().position(|status| *status == entry.status).unwrap_or(0) as u8,
+            side: self.side(slot).cloned().map(Box::new),
+            lease: lease.map(|lease| Box::new(lease.image())),
+        }
+    }
+
+    fn restore_message(&mut self, image: MessageImage) -> u32 {
+        let status = STATUSES.get(image.status as usize).copied().unwrap_or(Status::Waiting);
+        let (dead, ended) = image.side.as_ref().map_or((None, None), |side| (side.dead, side.ended));
+        let result = image.side.as_ref().and_then(|side| side.result.as_ref());
+        let result_bytes = result.map_or(0, |result| result.as_bytes().len() as u64);
+        let entry = Entry {
+            seq: image.seq,
+            marks: image.marks,
+            accepted_at: image.accepted_at,
+            size: image.size,
+            kind: self.kinds.enter(&image.kind),
+            priority: image.priority,
+            status,
+            queued: Queued::No,
+            in_line: false,
+            has_side: image.side.is_some(),
+            vacant: false,
+        };
+        let seq = image.seq;
+        let slot = self.insert(entry, image.side);
+        match (status, dead, ended) {
+            (Status::Dead, Some((position, time)), _) => {
+                self.release_unique(slot);
+                self.bury(slot, position, time);
+            }
+            (Status::Kept, _, Some((time, _))) => {
+                self.detach(slot, seq);
+                self.kept.insert((time, seq, slot));
+                self.kept_bytes += result_bytes;
+            }
+            _ => self.arrive(slot, status, seq),
+        }
+        slot
+    }
+
+    fn restore_lease(&mut self, seq: u64, slot: u32, image: LeaseImage) {
+        let lease = Lease {
+            slot,
+            nonce: image.nonce,
+            epoch: image.epoch,
+            attempt: image.attempt,
+            holder: Arc::new(image.holder),
+            request: image.request,
+            term: image.term,
+            since: image.since,
+            deadline: image.deadline,
+            cancel_requested: image.cancel_requested,
+            suspect: image.suspect,
+        };
+        self.deadlines.insert((lease.deadline, seq));
+        self.leases.insert(seq, lease);
+        if let Some(key) = self.order_key(slot) {
+            self.chain(&key).leased = Some(seq);
+            self.reconsider(&key, seq);
+        }
+    }
+}
+
+impl Lease {
+    fn image(&self) -> LeaseImage {
+        LeaseImage {
+            nonce: self.nonce,
+            epoch: self.epoch,
+            attempt: self.attempt,
+            holder: (*self.holder).clone(),
+            request: self.request,
+            term: self.term,
+            since: self.since,
+            deadline: self.deadline,
+            cancel_requested: self.cancel_requested,
+            suspect: self.suspect,
+        }
+    }
+}

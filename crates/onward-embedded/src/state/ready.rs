@@ -1,0 +1,301 @@
+//! What can be handed out now: by priority with ageing, shared out by fairness key, each in arrival order.
+
+use super::slab::{Queued, Slab};
+use onward_core::{Key, PRIORITY_MAX, Timestamp};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    ops::Bound,
+};
+
+const LEVELS: usize = PRIORITY_MAX as usize + 1;
+
+/// A fresh message that is skipped stays in its line until it comes to the front; at so many the line is cleaned.
+const SKIPPED_MAX: usize = 4096;
+
+/// Ready messages of one inlet.
+#[derive(Debug, Default)]
+pub(crate) struct Ready {
+    levels: [Level; LEVELS],
+    suspects: BTreeMap<u64, (u32, u64)>,
+    len: usize,
+}
+
+#[derive(Debug, Default)]
+struct Level {
+    groups: BTreeMap<Option<Key>, Group>,
+    /// The group served last; the next one behind it is next.
+    served: Option<Option<Key>>,
+    len: usize,
+}
+
+type Group = BTreeMap<u32, Lane>;
+
+/// Messages of one priority, fairness key and type.
+#[derive(Debug, Default)]
+struct Lane {
+    /// Slots in arrival order, as they were accepted; those no longer `Queued::Fresh` are skipped.
+    fresh: VecDeque<u32>,
+    skipped: usize,
+    /// Those that became ready later, by sequence: slot and the position that made them ready.
+    returned: BTreeMap<u64, (u32, u64)>,
+}
+
+/// What may be taken.
+pub(crate) struct Ask<'a> {
+    pub(crate) now: Timestamp,
+    pub(crate) ageing_ms: u64,
+    /// Only what a position before this made ready.
+    pub(crate) visible: u64,
+    /// Only these types; `None` for all.
+    pub(crate) kinds: Option<&'a [u32]>,
+    /// Whether this fairness key may be served now.
+    pub(crate) allow: &'a mut dyn FnMut(&Option<Key>) -> bool,
+}
+
+impl Ready {
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Adds a message that was just accepted: it is the newest of all.
+    pub(crate) fn push_fresh(&mut self, slab: &mut Slab, slot: u32, fairness: Option<Key>) {
+        let entry = slab.get_mut(slot);
+        (entry.queued, entry.in_line) = (Queued::Fresh, true);
+        let (priority, kind) = (entry.priority, entry.kind);
+        self.lane(priority, kind, fairness).fresh.push_back(slot);
+    }
+
+    /// Adds a message that became ready by the fact at `position`.
+    pub(crate) fn push_returned(
+        &mut self,
+        slab: &mut Slab,
+        slot: u32,
+        fairness: Option<Key>,
+        suspect: bool,
+        position: u64,
+    ) {
+        let entry = slab.get_mut(slot);
+        let (seq, priority, kind) = (entry.seq, entry.priority, entry.kind);
+        if suspect {
+            entry.queued = Queued::Suspect;
+            self.len += 1;
+            self.suspects.insert(seq, (slot, position));
+        } else {
+            entry.queued = Queued::Returned;
+            self.lane(priority, kind, fairness).returned.insert(seq, (slot, position));
+        }
+    }
+
+    /// Removes a message wherever it stands; nothing happens when it is not here.
+    pub(crate) fn remove(&mut self, slab: &mut Slab, slot: u32, fairness: &Option<Key>) {
+        let entry = slab.get_mut(slot);
+        let was = std::mem::replace(&mut entry.queued, Queued::No);
+        let (seq, level, kind) = (entry.seq, entry.priority as usize, entry.kind);
+        match was {
+            Queued::No => return,
+            Queued::Suspect => drop(self.suspects.remove(&seq)),
+            Queued::Fresh | Queued::Returned => {
+                let lane = self.levels[level].groups.get_mut(fairness).and_then(|g| g.get_mut(&kind));
+                if let Some(lane) = lane {
+                    if was == Queued::Fresh {
+                        lane.skipped += 1;
+                        lane.clean(slab);
+                    } else {
+                        lane.returned.remove(&seq);
+                    }
+                }
+                self.levels[level].len -= 1;
+                self.levels[level].prune(fairness, kind);
+            }
+        }
+        self.len -= 1;
+    }
+
+    /// Takes the next suspect that is visible and of an accepted type.
+    pub(crate) fn take_suspect(&mut self, slab: &mut Slab, ask: &mut Ask<'_>) -> Option<u32> {
+        let (&seq, &(slot, _)) = self.suspects.iter().find(|(_, (slot, position))| {
+            *position < ask.visible && ask.kinds.is_none_or(|kinds| kinds.contains(&slab.get(*slot).kind))
+        })?;
+        self.suspects.remove(&seq);
+        slab.get_mut(slot).queued = Queued::No;
+        self.len -= 1;
+        Some(slot)
+    }
+
+    /// Whether a suspect waits that such a request could take.
+    pub(crate) fn has_suspect(&self, slab: &Slab, visible: u64, kinds: Option<&[u32]>) -> bool {
+        self.suspects.values().any(|(slot, position)| {
+            *position < visible && kinds.is_none_or(|kinds| kinds.contains(&slab.get(*slot).kind))
+        })
+    }
+
+    /// Takes the next message.
+    pub(crate) fn take(&mut self, slab: &mut Slab, ask: &mut Ask<'_>) -> Option<u32> {
+        let mut order = [0usize; LEVELS];
+        let used = self.levels_by_urgency(slab, ask, &mut order);
+        let slot = order[..used].iter().find_map(|&level| self.levels[level].take(slab, ask))?;
+        self.len -= 1;
+        Some(slot)
+    }
+
+    /// The slots in the order of priority, then arrival; for pages and for finding the least urgent one.
+    pub(crate) fn slots(&self, slab: &Slab) -> Vec<u32> {
+        let mut all = Vec::with_capacity(self.len);
+        for level in self.levels.iter().rev() {
+            let from = all.len();
+            for lane in level.groups.values().flat_map(BTreeMap::values) {
+                all.extend(lane.fresh.iter().filter(|slot| slab.get(**slot).queued == Queued::Fresh));
+                all.extend(lane.returned.values().map(|(slot, _)| *slot));
+            }
+            all[from..].sort_by_key(|slot| slab.get(*slot).seq);
+        }
+        all.splice(0..0, self.suspects.values().map(|(slot, _)| *slot));
+        all
+    }
+
+    /// The oldest message of the lowest priority, if that is lower than `priority`.
+    pub(crate) fn least_urgent(&self, slab: &Slab, priority: u8) -> Option<u32> {
+        let level = self.levels.iter().take(usize::from(priority)).find(|level| level.len > 0)?;
+        level.oldest(slab).map(|(_, slot)| slot)
+    }
+
+    /// The oldest of all.
+    pub(crate) fn oldest(&self, slab: &Slab) -> Option<u32> {
+        let suspect = self.suspects.iter().next().map(|(seq, (slot, _))| (*seq, *slot));
+        let fronts = self.levels.iter().filter_map(|level| level.oldest(slab));
+        fronts.chain(suspect).min().map(|(_, slot)| slot)
+    }
+
+    /// The lane that one more message is put into.
+    fn lane(&mut self, priority: u8, kind: u32, fairness: Option<Key>) -> &mut Lane {
+        self.len += 1;
+        self.levels[priority as usize].len += 1;
+        self.levels[priority as usize].groups.entry(fairness).or_default().entry(kind).or_default()
+    }
+
+    /// Levels that have something, the most urgent first: priority plus one for each ageing span waited.
+    fn levels_by_urgency(&self, slab: &Slab, ask: &Ask<'_>, order: &mut [usize; LEVELS]) -> usize {
+        let mut used = 0;
+        for level in (0..LEVELS).rev().filter(|&level| self.levels[level].len > 0) {
+            order[used] = level;
+            used += 1;
+        }
+        if used > 1 {
+            let mut ranks = [(0u64, 0u64); LEVELS];
+            for &level in &order[..used] {
+                ranks[level] = self.rank(slab, ask, level);
+            }
+            order[..used].sort_by_key(|&level| ranks[level]);
+        }
+        used
+    }
+
+    /// Lower is more urgent: the aged priority, then the age.
+    fn rank(&self, slab: &Slab, ask: &Ask<'_>, level: usize) -> (u64, u64) {
+        let Some((seq, slot)) = self.levels[level].oldest(slab) else { return (u64::MAX, u64::MAX) };
+        let waited = ask.now.since(slab.get(slot).accepted_at).as_millis() as u64;
+        let aged = (level as u64 + waited / ask.ageing_ms.max(1)).min(u64::from(PRIORITY_MAX));
+        (u64::from(PRIORITY_MAX) - aged, seq)
+    }
+}
+
+impl Level {
+    /// The oldest of the first few groups behind the one served last: with very many groups, of those next in turn.
+    fn oldest(&self, slab: &Slab) -> Option<(u64, u32)> {
+        const LOOK_MAX: usize = 64;
+        let fronts = self.in_turn().take(LOOK_MAX).flat_map(|(_, group)| group.values());
+        fronts.filter_map(|lane| lane.front(slab)).map(|(seq, slot, _)| (seq, slot)).min()
+    }
+
+    fn in_turn(&self) -> impl Iterator<Item = (&Option<Key>, &Group)> {
+        let (behind, before) = match &self.served {
+            None => (Bound::Unbounded, Bound::Excluded(None)),
+            Some(key) => (Bound::Excluded(key.clone()), Bound::Included(key.clone())),
+        };
+        self.groups.range((behind, Bound::Unbounded)).chain(self.groups.range((Bound::Unbounded, before)))
+    }
+
+    fn take(&mut self, slab: &mut Slab, ask: &mut Ask<'_>) -> Option<u32> {
+        let (fairness, kind) = self.in_turn().find_map(|(fairness, group)| {
+            let lanes = group.iter().filter(|(kind, _)| ask.kinds.is_none_or(|kinds| kinds.contains(kind)));
+            let first =
+                lanes.filter_map(|(kind, lane)| Some((lane.visible_front(slab, ask.visible)?, *kind)));
+            let (_, kind) = first.min()?;
+            (ask.allow)(fairness).then(|| (fairness.clone(), kind))
+        })?;
+        let lane = self.groups.get_mut(&fairness)?.get_mut(&kind)?;
+        let slot = lane.pop(slab, ask.visible)?;
+        self.len -= 1;
+        self.prune(&fairness, kind);
+        self.served = Some(fairness);
+        Some(slot)
+    }
+
+    /// Forgets an empty lane. Those without a fairness key are kept, up to a few: they fill again at once.
+    fn prune(&mut self, fairness: &Option<Key>, kind: u32) {
+        const KEPT_MAX: usize = 64;
+        let Some(group) = self.groups.get_mut(fairness) else { return };
+        if fairness.is_none() && group.len() <= KEPT_MAX {
+            return;
+        }
+        if group.get(&kind).is_some_and(|lane| lane.fresh.is_empty() && lane.returned.is_empty()) {
+            group.remove(&kind);
+        }
+        if group.is_empty() {
+            self.groups.remove(fairness);
+        }
+    }
+}
+
+impl Lane {
+    /// Sequence, slot and the position that made it ready, of the oldest.
+    fn front(&self, slab: &Slab) -> Option<(u64, u32, u64)> {
+        let fresh = self.fresh.front().map(|&slot| (slab.get(slot).seq, slot, slab.get(slot).seq));
+        let returned = self.returned.iter().next().map(|(seq, (slot, position))| (*seq, *slot, *position));
+        fresh.into_iter().chain(returned).min()
+    }
+
+    fn visible_front(&self, slab: &Slab, visible: u64) -> Option<u64> {
+        let fresh = self.fresh.front().map(|&slot| slab.get(slot).seq).filter(|seq| *seq < visible);
+        let returned =
+            self.returned.iter().find(|(_, (_, position))| *position < visible).map(|(seq, _)| *seq);
+        fresh.into_iter().chain(returned).min()
+    }
+
+    fn pop(&mut self, slab: &mut Slab, visible: u64) -> Option<u32> {
+        let seq = self.visible_front(slab, visible)?;
+        let slot = match self.returned.remove(&seq) {
+            Some((slot, _)) => slot,
+            None => {
+                let slot = self.fresh.pop_front()?;
+                slab.out_of_line(slot);
+                slot
+            }
+        };
+        slab.get_mut(slot).queued = Queued::No;
+        self.clean(slab);
+        Some(slot)
+    }
+
+    /// Keeps the front of the fresh line a message that is really there, and the line free of too many skipped ones.
+    fn clean(&mut self, slab: &mut Slab) {
+        if self.skipped > SKIPPED_MAX && self.skipped > self.fresh.len() / 2 {
+            self.fresh.retain(|&slot| {
+                let there = slab.get(slot).queued == Queued::Fresh;
+                if !there {
+                    slab.out_of_line(slot);
+                }
+                there
+            });
+            self.skipped = 0;
+        }
+        while let Some(&slot) = self.fresh.front() {
+            if slab.get(slot).queued == Queued::Fresh {
+                break;
+            }
+            self.fresh.pop_front();
+            self.skipped = self.skipped.saturating_sub(1);
+            slab.out_of_line(slot);
+        }
+    }
+}
