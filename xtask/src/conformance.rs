@@ -107,12 +107,12 @@ pub(crate) fn last(dir: &Path) -> Result<(Vec<Check>, Vec<Verdict>)> {
 }
 
 fn suite_command(workspace: &Workspace) -> Result<Command> {
-    let binary = workspace.package("onward-conformance").and_then(|package| package.binary("conformance"));
+    let binary = workspace.package("onward-conformance-run").and_then(|package| package.binary("conformance"));
     let Some(binary) = binary else {
-        bail!("the crate onward-conformance has no binary `conformance`: there is no suite to run");
+        bail!("the crate onward-conformance-run has no binary `conformance`: there is no suite to run");
     };
     let mut command = workspace.cargo();
-    command.args(["run", "--quiet", "-p", "onward-conformance", "--bin", "conformance"]);
+    command.args(["run", "--quiet", "-p", "onward-conformance-run", "--bin", "conformance"]);
     if !binary.required_features.is_empty() {
         command.args(["--features", &binary.required_features.join(",")]);
     }

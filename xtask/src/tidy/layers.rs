@@ -54,8 +54,16 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         name: "onward-conformance",
-        on: &["onward-core", "onward-env", "onward-embedded", "onward-client", "onward-sim", "onward"],
-        why: "its library judges by the seam; only its binary makes engines",
+        on: &["onward-core", "onward-env"],
+        why: "its library judges by the seam alone",
+    },
+    Layer {
+        name: "onward-conformance-run",
+        on: &[
+            "onward-core", "onward-env", "onward-conformance", "onward-embedded", "onward-client", "onward-sim",
+            "onward",
+        ],
+        why: "it makes the engines that the suite runs on",
     },
     Layer {
         name: "onward-bench",

@@ -1,0 +1,139 @@
+//! A clock that moves only when it is told to, so that an hour passes in no time and nothing is early by accident.
+
+use onward_core::{Env, Timestamp};
+use parking_lot::Mutex;
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+const START_MICROS: i64 = 1_710_498_225_000_000;
+
+/// A clock that moves only by [`SteppedEnv::advance`], with random bits from a seed. Clones share it.
+#[derive(Debug, Clone)]
+pub struct SteppedEnv {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug)]
+struct State {
+    wall: Timestamp,
+    monotonic: Duration,
+    random: u64,
+    sleepers: Vec<(Duration, Waker)>,
+}
+
+impl SteppedEnv {
+    /// A clock at some fixed moment; the same seed gives the same random bits.
+    pub fn new(seed: u64) -> Self {
+        let state = State {
+            wall: Timestamp::from_micros(START_MICROS),
+            monotonic: Duration::from_secs(1),
+            random: seed,
+            sleepers: Vec::new(),
+        };
+        Self { state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// Lets `span` pass on both clocks and wakes who slept until then.
+    pub fn advance(&self, span: Duration) {
+        let due = {
+            let mut state = self.state.lock();
+            state.wall = state.wall.plus(span);
+            state.monotonic += span;
+            let now = state.monotonic;
+            let (due, later) = state.sleepers.drain(..).partition(|(at, _)| *at <= now);
+            state.sleepers = later;
+            due as Vec<(Duration, Waker)>
+        };
+        due.into_iter().for_each(|(_, waker)| waker.wake());
+    }
+
+    /// Moves the wall clock alone forward, as somebody setting it does.
+    pub fn wall_forward(&self, span: Duration) {
+        let mut state = self.state.lock();
+        state.wall = state.wall.plus(span);
+    }
+
+    /// Moves the wall clock alone back.
+    pub fn wall_back(&self, span: Duration) {
+        let mut state = self.state.lock();
+        state.wall = state.wall.minus(span);
+    }
+}
+
+impl Env for SteppedEnv {
+    fn now(&self) -> Timestamp {
+        self.state.lock().wall
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.state.lock().monotonic
+    }
+
+    fn random(&self) -> u64 {
+        mix(&mut self.state.lock().random)
+    }
+
+    fn sleep(&self, span: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let until = self.monotonic().saturating_add(span);
+        Box::pin(Sleep { state: self.state.clone(), until })
+    }
+}
+
+struct Sleep {
+    state: Arc<Mutex<State>>,
+    until: Duration,
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.state.lock();
+        if state.monotonic >= self.until {
+            return Poll::Ready(());
+        }
+        state.sleepers.retain(|(_, waker)| !waker.will_wake(context.waker()));
+        state.sleepers.push((self.until, context.waker().clone()));
+        Poll::Pending
+    }
+}
+
+/// The next number of a random sequence: a counter with a large odd step, its bits well stirred.
+pub(crate) fn mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut bits = *state;
+    bits = (bits ^ (bits >> 31)).wrapping_mul(0x7FB5_D329_728E_A185);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x81DA_DEF4_BC2D_D44D);
+    bits ^ (bits >> 33)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt;
+
+    #[test]
+    fn a_sleeper_wakes_when_its_time_has_passed_and_not_before() {
+        let env = SteppedEnv::new(1);
+        let mut sleep = env.sleep(Duration::from_millis(10));
+        assert!((&mut sleep).now_or_never().is_none());
+        env.advance(Duration::from_millis(9));
+        assert!((&mut sleep).now_or_never().is_none());
+        env.advance(Duration::from_millis(1));
+        assert!((&mut sleep).now_or_never().is_some());
+    }
+
+    #[test]
+    fn setting_the_wall_clock_leaves_the_monotonic_one_alone() {
+        let env = SteppedEnv::new(1);
+        let (wall, monotonic) = (env.now(), env.monotonic());
+        env.wall_forward(Duration::from_secs(3600));
+        assert_eq!(env.now().since(wall), Duration::from_secs(3600));
+        assert_eq!(env.monotonic(), monotonic);
+    }
+}
