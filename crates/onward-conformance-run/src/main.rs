@@ -70,7 +70,8 @@ async fn work(cli: &Cli) -> Result<bool> {
 }
 
 fn chosen_checks(cli: &Cli) -> Result<Vec<&'static Check>> {
-    let fits = |check: &&Check| cli.check.as_ref().is_none_or(|t| check.group == t || check.name.contains(&**t));
+    let fits =
+        |check: &&Check| cli.check.as_ref().is_none_or(|t| check.group == t || check.name.contains(&**t));
     let checks: Vec<_> = Suite::checks().filter(fits).collect();
     if checks.is_empty() {
         bail!("no check fits `{}`; `--list` shows them all", cli.check.as_deref().unwrap_or_default());
