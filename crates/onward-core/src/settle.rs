@@ -2,7 +2,7 @@
 
 use crate::{FAILURE_BYTES_MAX, Payload, Timestamp};
 use serde::{Deserialize, Serialize};
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 /// How an attempt ends: the settlement of one lease.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +66,23 @@ pub enum CauseKind {
     SchemaFailed,
     /// Set aside behind a dead message of the same order key.
     BehindDeadHead,
+}
+
+impl fmt::Display for CauseKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Transient => "transient",
+            Self::Permanent => "permanent",
+            Self::Timeout => "timeout",
+            Self::Panicked => "panicked",
+            Self::Crashed => "crashed",
+            Self::LeaseExpired => "lease expired",
+            Self::UnknownType => "unknown type",
+            Self::Undecodable => "undecodable",
+            Self::SchemaFailed => "schema failed",
+            Self::BehindDeadHead => "behind dead head",
+        })
+    }
 }
 
 /// What a worker says of a failed attempt. Texts longer than [`FAILURE_BYTES_MAX`] are cut at a character.
