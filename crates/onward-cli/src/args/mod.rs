@@ -1,0 +1,133 @@
+//! The command line: what may be written, with examples for each command.
+
+mod filter;
+pub(crate) mod values;
+
+pub(crate) use filter::{Filters, matches};
+
+use crate::{commands, exit::EXIT_CODES};
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Asynchronous work that doesn't get lost: queues, workers and dead letters from the shell.
+///
+/// Everything is kept in one data folder. Any number of terminals and programs may work on it at the same time: the
+/// first one holds it, the others reach it through a socket in the folder.
+#[derive(Debug, Parser)]
+#[command(name = "onward", version, after_help = EXIT_CODES, propagate_version = true)]
+#[command(max_term_width = 100, subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options that every command takes.
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// The data folder
+    #[arg(long, global = true, value_name = "DIR", env = "ONWARD_DATA_DIR", default_value = "onward-data")]
+    pub(crate) data_dir: PathBuf,
+    /// Write one JSON object a line, to stdout and to stderr
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// No notes, no progress; results and errors only
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Put messages into a queue; prints the id of each once it is durable
+    #[command(after_help = commands::enqueue::EXAMPLES)]
+    Enqueue(commands::enqueue::Args),
+    /// List queues, declare, pause, resume and drop them
+    #[command(after_help = commands::queues::EXAMPLES)]
+    Queues(commands::queues::Args),
+    /// Look at messages without taking them
+    #[command(after_help = commands::peek::EXAMPLES)]
+    Peek(commands::peek::Args),
+    /// Find a message by its id, in whatever state
+    #[command(after_help = commands::find::EXAMPLES)]
+    Find(commands::find::Args),
+    /// Cancel a message by its id
+    #[command(after_help = commands::cancel::EXAMPLES)]
+    Cancel(commands::cancel::Args),
+    /// Dead letters: list, show, edit, redrive, purge
+    #[command(after_help = commands::dead::EXAMPLES)]
+    Dead(commands::dead::Args),
+    /// Numbers of queues, and who works on what
+    #[command(after_help = commands::stats::EXAMPLES)]
+    Stats(commands::stats::Args),
+    /// The books: whether everything accepted is accounted for
+    #[command(after_help = commands::balance::EXAMPLES)]
+    Balance(commands::balance::Args),
+    /// Print the completions of a shell
+    #[command(after_help = commands::shell::COMPLETIONS_EXAMPLES)]
+    Completions(commands::shell::CompletionsArgs),
+    /// Print the man page, or write one for each command into a folder
+    #[command(after_help = commands::shell::MAN_EXAMPLES)]
+    Man(commands::shell::ManArgs),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+    use onward_proves::proves;
+
+    fn leaves(command: &clap::Command, found: &mut Vec<clap::Command>) {
+        let mut subs =
+            command.get_subcommands().filter(|c| !c.is_hide_set() && c.get_name() != "help").peekable();
+        if subs.peek().is_none() {
+            found.push(command.clone());
+        }
+        subs.for_each(|sub| leaves(sub, found));
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    #[proves("T58")]
+    fn every_command_shows_an_example_that_its_own_parser_accepts() {
+        let mut found = Vec::new();
+        leaves(&Cli::command(), &mut found);
+        assert!(found.len() >= 12, "only {} commands", found.len());
+        for command in found {
+            let name = command.get_name().to_owned();
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let examples: Vec<&str> = help.lines().filter(|l| l.starts_with("  onward ")).collect();
+            assert!(!examples.is_empty(), "`{name}` shows no example");
+            for example in examples {
+                let call = &example[example.find("onward ").unwrap()..];
+                let words = shell_words(call);
+                let parsed = Cli::try_parse_from(&words);
+                assert!(
+                    parsed.is_ok(),
+                    "`{name}` shows `{call}`, which does not parse: {}",
+                    parsed.unwrap_err()
+                );
+            }
+        }
+    }
+
+    /// The words of a shell line up to a pipe or redirection, with single quotes as the only quoting.
+    fn shell_words(line: &str) -> Vec<String> {
+        let mut words = vec![String::new()];
+        let mut quoted = false;
+        for c in line.chars() {
+            match c {
+                '\'' => quoted = !quoted,
+                '|' | '>' | '#' if !quoted => break,
+                ' ' if !quoted => words.push(String::new()),
+                c => words.last_mut().unwrap().push(c),
+            }
+        }
+        words.retain(|w| !w.is_empty());
+        words
+    }
+}

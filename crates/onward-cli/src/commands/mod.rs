@@ -1,0 +1,31 @@
+//! One file for each command.
+
+pub(crate) mod balance;
+pub(crate) mod cancel;
+pub(crate) mod dead;
+pub(crate) mod enqueue;
+pub(crate) mod find;
+pub(crate) mod peek;
+pub(crate) mod queues;
+pub(crate) mod shell;
+pub(crate) mod stats;
+
+mod view;
+
+use crate::{args::Command, context::Context, exit::Outcome};
+
+/// Runs one command.
+pub(crate) async fn run(context: &Context, command: Command) -> Outcome {
+    match command {
+        Command::Enqueue(args) => enqueue::run(context, args).await,
+        Command::Queues(args) => queues::run(context, args).await,
+        Command::Peek(args) => peek::run(context, args).await,
+        Command::Find(args) => find::run(context, args).await,
+        Command::Cancel(args) => cancel::run(context, args).await,
+        Command::Dead(args) => dead::run(context, args).await,
+        Command::Stats(args) => stats::run(context, args).await,
+        Command::Balance(args) => balance::run(context, args).await,
+        Command::Completions(args) => shell::completions(context, &args),
+        Command::Man(args) => shell::man(context, &args),
+    }
+}

@@ -1,0 +1,76 @@
+//! What every command works with: the data folder, the clock, the output.
+
+use crate::{exit::Outcome, output::Output};
+use onward_core::{Engine, Env, Error, Inlet, Name, Topology};
+use std::{path::PathBuf, sync::Arc};
+
+/// What every command works with.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) data_dir: PathBuf,
+    pub(crate) env: Arc<dyn Env>,
+    pub(crate) out: Output,
+}
+
+impl Context {
+    /// The folder's engine; the folder is made when it is not there.
+    pub(crate) async fn open(&self) -> Outcome<Arc<dyn Engine>> {
+        Err(Error::unavailable("the embedded engine is not built in yet").at(self.data_dir.display()).into())
+    }
+
+    /// The folder's engine, for commands that make no sense on a folder that is not there.
+    pub(crate) async fn open_existing(&self) -> Outcome<Arc<dyn Engine>> {
+        if !self.data_dir.is_dir() {
+            return Err(Error::not_found("there is no data folder")
+                .at(self.data_dir.display())
+                .mend("name it with --data-dir or ONWARD_DATA_DIR; `onward enqueue` makes one")
+                .into());
+        }
+        self.open().await
+    }
+}
+
+/// Refuses an inlet that does not exist, with the nearest one that does.
+pub(crate) fn require_inlet(topology: &Topology, inlet: &Inlet) -> Outcome<()> {
+    if topology.inlets.iter().any(|(known, _)| known == inlet) {
+        return Ok(());
+    }
+    let wanted = inlet.to_string();
+    let names = topology.inlets.iter().map(|(known, _)| known.to_string());
+    let mend = match nearest(&wanted, names) {
+        Some(near) => format!("did you mean `{near}`? `onward queues` lists them"),
+        None => "`onward queues` lists them; `onward enqueue` makes one".to_owned(),
+    };
+    Err(Error::not_found("there is no such queue").at(wanted).mend(mend).into())
+}
+
+/// The name of a queue, where only a queue makes sense.
+pub(crate) fn queue_name(inlet: &Inlet) -> Outcome<Name> {
+    match inlet {
+        Inlet::Queue(name) => Ok(name.clone()),
+        Inlet::Subscription { .. } => {
+            Err(Error::invalid("is a subscription, not a queue").at(inlet).mend("name a queue").into())
+        }
+    }
+}
+
+/// The candidate nearest to a misspelt word, if one is near enough to be meant.
+pub(crate) fn nearest(word: &str, candidates: impl IntoIterator<Item = String>) -> Option<String> {
+    let near = candidates.into_iter().map(|c| (strsim::osa_distance(word, &c), c)).min_by_key(|(d, _)| *d);
+    near.filter(|(d, _)| *d <= 2.max(word.len() / 3)).map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onward_proves::proves;
+
+    #[test]
+    #[proves("T53")]
+    fn a_misspelt_name_is_told_the_nearest_one_and_a_strange_one_is_not() {
+        let names = || ["emails", "thumbnails"].map(String::from);
+        assert_eq!(nearest("emials", names()).as_deref(), Some("emails"));
+        assert_eq!(nearest("thumbnail", names()).as_deref(), Some("thumbnails"));
+        assert_eq!(nearest("orders", names()), None);
+    }
+}

@@ -1,0 +1,73 @@
+//! Messages and what is known of them as JSON, the data byte for byte.
+
+use onward_core::{Cause, LeaseView, Message, MessageState, MessageView, Payload, Position, Timestamp};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+/// One message with everything that is known of it. `message` is the envelope exactly as a worker gets it.
+#[derive(Serialize)]
+struct View<'a> {
+    inlet: String,
+    state: MessageState,
+    attempts: u32,
+    crashes: u32,
+    blocked: bool,
+    suspect: bool,
+    cancel_requested: bool,
+    accepted_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    due: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lease: Option<&'a LeaseView>,
+    causes: &'a [Cause],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    position: Option<Position>,
+    message: Box<RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    original: Option<Box<RawValue>>,
+}
+
+/// A view as JSON; numbers of the data keep every digit.
+pub(crate) fn view_json(view: &MessageView) -> impl Serialize + '_ {
+    View {
+        inlet: view.inlet.to_string(),
+        state: view.state,
+        attempts: view.attempts,
+        crashes: view.crashes,
+        blocked: view.blocked,
+        suspect: view.suspect,
+        cancel_requested: view.cancel_requested,
+        accepted_at: view.accepted_at,
+        due: view.due,
+        ended_at: view.ended_at,
+        lease: view.lease.as_ref(),
+        causes: &view.causes,
+        progress: view.progress.as_ref().map(payload),
+        result: view.result.as_ref().map(payload),
+        position: view.position,
+        message: envelope(&view.message),
+        original: view.original.as_deref().map(envelope),
+    }
+}
+
+/// JSON text that is known to be right, as it stands.
+fn raw(json: String) -> Box<RawValue> {
+    RawValue::from_string(json).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+fn envelope(message: &Message) -> Box<RawValue> {
+    raw(message.to_json())
+}
+
+/// JSON stands as it is; anything else as a string, with what is not UTF-8 replaced.
+fn payload(payload: &Payload) -> Box<RawValue> {
+    let text = String::from_utf8_lossy(payload.as_bytes());
+    let json = payload.is_json().then(|| RawValue::from_string(text.as_ref().to_owned()).ok()).flatten();
+    json.unwrap_or_else(|| raw(serde_json::to_string(&text).unwrap_or_default()))
+}
