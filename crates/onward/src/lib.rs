@@ -7,6 +7,13 @@ pub mod work;
 pub use handle::{IntoMessage, Onward, UNKNOWN_REPEATS_MAX};
 pub use process::Process;
 
+mod connect;
+pub mod folder;
+
+pub use connect::{engine_at, open_folder};
+pub use folder::{Folder, FolderOptions};
+pub use onward_client::this_process;
+
 pub use onward_core as core;
 pub use onward_core::{
     Delivery, Engine, Env, Error, ErrorKind, Inlet, Message, MessageId, Name, Op, Outcome, Payload, Result,
