@@ -1,7 +1,11 @@
 //! Choosing an engine by its URL.
 
-use crate::folder::{Folder, FolderOptions, Opener, Role};
+use crate::{
+    Onward,
+    folder::{Folder, FolderOptions, Opener, Role},
+};
 use onward_core::{Engine, Env, Error, Result};
+use onward_env::SystemEnv;
 use std::{path::Path, sync::Arc};
 
 /// Schemes of engines that come by feature, and the feature's name.
@@ -28,6 +32,24 @@ const OPTIONS: [&str; 3] = ["worker", "role", "wait_ms"];
 enum Target {
     Memory,
     Embedded { folder: String, options: FolderOptions },
+}
+
+/// Opens a data folder with this machine's clock: made when it is not there, shared with whatever process has it open.
+///
+/// # Errors
+/// Those of [`open_folder`].
+pub async fn open(folder: impl AsRef<Path>) -> Result<Onward> {
+    let env = SystemEnv::shared();
+    Ok(Onward::new(open_folder(folder, FolderOptions::default(), env.clone()).await?, env))
+}
+
+/// Opens what a URL names with this machine's clock; see [`engine_at`].
+///
+/// # Errors
+/// Those of [`engine_at`].
+pub async fn connect(url: &str) -> Result<Onward> {
+    let env = SystemEnv::shared();
+    Ok(Onward::new(engine_at(url, env.clone()).await?, env))
 }
 
 /// The engine that a URL names: `memory:`, `embedded:DIR` or a plain path.

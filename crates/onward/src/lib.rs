@@ -1,18 +1,16 @@
 //! Asynchronous work that doesn't get lost: what users import.
 
+mod connect;
+pub mod folder;
 mod handle;
 mod process;
 pub mod work;
 
-pub use handle::{IntoMessage, Onward, UNKNOWN_REPEATS_MAX};
-pub use process::Process;
-
-mod connect;
-pub mod folder;
-
-pub use connect::{engine_at, open_folder};
+pub use connect::{connect, engine_at, open, open_folder};
 pub use folder::{Folder, FolderOptions};
+pub use handle::{IntoMessage, Onward, UNKNOWN_REPEATS_MAX};
 pub use onward_client::this_process;
+pub use process::Process;
 
 pub use onward_core as core;
 pub use onward_core::{

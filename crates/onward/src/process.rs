@@ -13,12 +13,10 @@ pub struct Process {
 }
 
 impl Process {
-    /// This process: host, process id and a random number, made at the first call.
+    /// This process, by the name by which a folder's host watches over it.
     pub fn this(env: &dyn Env) -> Arc<Self> {
         static THIS: OnceLock<Arc<Process>> = OnceLock::new();
-        let host = || rustix::system::uname().nodename().to_string_lossy().into_owned();
-        let id = || format!("{}:{}:{:016x}", host(), std::process::id(), env.random());
-        THIS.get_or_init(|| Self::named(&id())).clone()
+        THIS.get_or_init(|| Self::named(&onward_client::this_process(env).0)).clone()
     }
 
     /// A process of a given id: for tests that play several processes in one.
