@@ -133,7 +133,7 @@ impl OpenGroup {
             self.buffer = padded;
         }
         self.buffer[self.used..whole].fill(0);
-        let pending = self.used as u64;
+        let pending = (self.used - GROUP_HEADER_BYTES) as u64;
         SealedGroup { start: self.start, bytes: Bytes::from_owner(self.buffer).slice(..whole), pending }
     }
 }

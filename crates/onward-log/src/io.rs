@@ -246,7 +246,7 @@ impl Log {
         }
         head.last_records = records;
         head.in_flight += 1;
-        let number = shared.flow.begin(group.end(), if records > 0 { group.pending } else { 0 });
+        let number = shared.flow.begin(group.end(), group.pending);
         shared.tail.push(group.clone(), progress.written);
         shared.taken.store(group.end().0, Release);
         drop(head);

@@ -13,7 +13,7 @@ use crate::world::{Effect, Fault, Step, World};
 /// What a power cut does to what was not synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// Nothing is lost: only the process died.
+    /// Nothing is lost: only the process died. What was not synced can still be lost by a later crash.
     Nothing,
     /// Everything not synced is lost.
     All,
@@ -43,11 +43,14 @@ impl SimDisk {
     pub fn crash(&self, loss: Loss) -> SimDisk {
         let mut world = self.world.lock();
         world.power_off();
-        let mut random = Random::new(if let Loss::Random(seed) = loss { seed } else { 0 });
-        SimDisk::of(world.after_crash(|| match loss {
-            Loss::Nothing => Effect::Kept,
-            Loss::All => Effect::Lost,
-            Loss::Random(_) => match random.below(5) {
+        let mut random = match loss {
+            Loss::Nothing => return SimDisk::of(world.fork()),
+            Loss::All => None,
+            Loss::Random(seed) => Some(Random::new(seed)),
+        };
+        SimDisk::of(world.after_crash(|| match &mut random {
+            None => Effect::Lost,
+            Some(random) => match random.below(5) {
                 0 | 1 => Effect::Kept,
                 2 | 3 => Effect::Lost,
                 _ => Effect::Torn(random.number()),
