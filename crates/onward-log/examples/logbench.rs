@@ -1,0 +1,134 @@
+//! How many messages a second the log makes durable: `cargo run --release -p onward-log --example logbench -- DIR
+//! PRODUCERS BYTES BATCH SECONDS [GROUPS_IN_FLIGHT]`. Prints the disk and the durability mode with the figures.
+#![allow(clippy::disallowed_methods, reason = "a benchmark measures real time")]
+#![allow(clippy::unwrap_used, reason = "a benchmark that fails should stop")]
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
+use std::time::{Duration, Instant};
+
+use onward_log::{Config, Log, LogError, Observer, Position, Progress, Purpose, RealDisk, UnitSize};
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+/// Answers each producer once its unit is durable.
+#[derive(Default)]
+struct Waiters {
+    line: Mutex<VecDeque<(Position, oneshot::Sender<()>)>>,
+    groups: AtomicU64,
+    last: AtomicU64,
+}
+
+impl Observer for Waiters {
+    fn advanced(&self, progress: Progress) {
+        if self.last.swap(progress.synced.0, Relaxed) == progress.synced.0 {
+            return;
+        }
+        self.groups.fetch_add(1, Relaxed);
+        let mut line = self.line.lock();
+        let ready = line.partition_point(|(end, _)| *end <= progress.synced);
+        let ready: Vec<_> = line.drain(..ready).collect();
+        drop(line);
+        for (_, waiter) in ready {
+            let _ = waiter.send(());
+        }
+    }
+
+    fn failed(&self, error: &LogError) {
+        panic!("{error}");
+    }
+
+    fn room(&self) {}
+}
+
+async fn produce(
+    log: Log,
+    waiters: Arc<Waiters>,
+    batch: usize,
+    filler: Arc<Vec<u8>>,
+    stop: Arc<AtomicBool>,
+    done: Arc<AtomicU64>,
+) -> Vec<u64> {
+    let mut latencies = Vec::new();
+    let mut number = 0u64;
+    while !stop.load(Relaxed) {
+        let started = Instant::now();
+        let messages: Vec<Vec<u8>> = (0..batch)
+            .map(|_| {
+                number += 1;
+                let mut message = filler.as_slice().to_vec();
+                message[..8].copy_from_slice(&number.to_le_bytes());
+                message
+            })
+            .collect();
+        let size = UnitSize { records: batch, bytes: batch * filler.len() };
+        let (tx, rx) = oneshot::channel();
+        let appended = log.append(Purpose::Ordinary, size, 0, |unit| {
+            for message in &messages {
+                unit.record(1, &[message])?;
+            }
+            let end = unit.position();
+            waiters.line.lock().push_back((end, tx));
+            Ok::<_, LogError>(())
+        });
+        match appended {
+            Ok(_) => rx.await.unwrap(),
+            Err(LogError::Busy { .. }) => {
+                tokio::task::yield_now().await;
+                continue;
+            }
+            Err(error) => panic!("{error}"),
+        }
+        done.fetch_add(batch as u64, Relaxed);
+        latencies.push(started.elapsed().as_nanos() as u64);
+    }
+    latencies
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let number = |at: usize| arguments[at].parse::<usize>().unwrap();
+    let (producers, bytes, batch, seconds) = (number(2), number(3), number(4), number(5));
+    let in_flight = arguments.get(6).map_or(Config::default().groups_in_flight, |n| n.parse().unwrap());
+    let disk = Arc::new(RealDisk::open(arguments[1].as_ref()).unwrap());
+    let waiters = Arc::new(Waiters::default());
+    let config = Config { groups_in_flight: in_flight, ..Config::default() };
+    let (log, _) = Log::open(disk, config, None, waiters.clone(), &mut |_| Ok(())).unwrap();
+    let threads = log.spawn_io().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let filler = Arc::new((0..bytes).map(|at| (at * 31) as u8).collect::<Vec<u8>>());
+    let tasks: Vec<_> = (0..producers)
+        .map(|_| {
+            let (log, waiters, filler) = (log.clone(), waiters.clone(), filler.clone());
+            runtime.spawn(produce(log, waiters, batch, filler, stop.clone(), done.clone()))
+        })
+        .collect();
+    std::thread::sleep(Duration::from_millis(400));
+    let (before, groups, started) = (done.load(Relaxed), waiters.groups.load(Relaxed), Instant::now());
+    std::thread::sleep(Duration::from_secs(seconds as u64));
+    let (count, took) = ((done.load(Relaxed) - before) as f64, started.elapsed().as_secs_f64());
+    let groups = (waiters.groups.load(Relaxed) - groups) as f64;
+    stop.store(true, Relaxed);
+    let mut latencies: Vec<u64> =
+        tasks.into_iter().flat_map(|task| runtime.block_on(task).unwrap()).collect();
+    latencies.sort_unstable();
+    let at = |part: usize| latencies[(latencies.len() - 1) * part / 100] as f64 / 1e3;
+    let info = log.disk_info();
+    println!(
+        "onward-log p={producers} size={bytes} batch={batch} in_flight={in_flight} | {:.0} msg/s p50={:.0}us p99={:.0}us \
+         reports/s={:.0} avg={:.1} | durable: fdatasync before each answer; {} on {}, direct={} sector={} volatile={}",
+        count / took,
+        at(50),
+        at(99),
+        groups / took,
+        count / groups,
+        info.filesystem,
+        info.device,
+        info.direct,
+        info.sector,
+        info.volatile
+    );
+    drop(threads);
+}
