@@ -6,6 +6,7 @@
 mod disk;
 mod env;
 mod executor;
+pub mod history;
 mod random;
 mod seeds;
 mod trace;
