@@ -1,5 +1,7 @@
 //! What a client sees of its host, over a real socket.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 mod support;
 
 use futures::{StreamExt, future::join_all};
