@@ -1,15 +1,15 @@
 //! What can go wrong in the log: what, where, and the mend.
 
-use std::io;
 use std::sync::Arc;
+use std::time::Duration;
+use std::{fmt, io};
 
 use crate::Position;
 
 /// Why the log refused or failed; cheap to clone, so that every waiter can be told the same.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, Debug)]
 pub enum LogError {
     /// The disk refused an operation.
-    #[error("{what} {file}: {message}; {}", mend_of(*.kind))]
     Io {
         /// The operation, as "write" or "sync".
         what: &'static str,
@@ -21,9 +21,6 @@ pub enum LogError {
         message: String,
     },
     /// Bytes that were once durable are damaged or missing; nothing was changed.
-    #[error(
-        "{file} is damaged at {position} ({what}); nothing was changed: restore the folder from a backup, or check the disk"
-    )]
     Corrupt {
         /// The damaged or missing file.
         file: String,
@@ -33,25 +30,19 @@ pub enum LogError {
         what: String,
     },
     /// An earlier write or sync failed, so that what is on the disk is unknown; reads still work.
-    #[error(
-        "the log takes no more writes since this failed: {cause}; mend the disk and open the folder again"
-    )]
     Poisoned {
         /// The first failure.
         cause: Arc<LogError>,
     },
     /// Too many bytes wait for the disk, or the next segment is still being made; try again after the
     /// observer's next call.
-    #[error("the disk is behind ({pending_bytes} bytes wait); try again shortly")]
     Busy {
         /// Bytes appended and not yet durable.
         pending_bytes: u64,
     },
     /// The disk is full, and what is left is kept for essential appends; nothing was written.
-    #[error("no space for a new segment on the disk; free some, the log goes on by itself")]
     NoSpace,
     /// The unit is larger than allowed, or than was announced; nothing was written.
-    #[error("a unit of {bytes} bytes is over the limit of {max} bytes; split it, or raise `unit_bytes_max`")]
     TooLarge {
         /// What was asked for, with headers.
         bytes: u64,
@@ -59,13 +50,11 @@ pub enum LogError {
         max: u64,
     },
     /// Another process holds the folder.
-    #[error("the folder is in use by {holder}; stop that process, or work through it")]
     Locked {
         /// Process id and command of the holder, as it wrote them.
         holder: String,
     },
     /// The folder was written by a newer version; nothing was changed.
-    #[error("{file} has format {found}, this program knows up to {known}; use a newer version of it")]
     NewerFormat {
         /// The file that says so.
         file: String,
@@ -75,7 +64,6 @@ pub enum LogError {
         known: u32,
     },
     /// No record can stand at this position: it lies behind the end or in a released segment.
-    #[error("no record at {position}: the log holds {first} to {end}, without the released segments")]
     OutOfRange {
         /// The position asked for.
         position: Position,
@@ -85,10 +73,8 @@ pub enum LogError {
         end: Position,
     },
     /// A setting or argument is not possible.
-    #[error("{0}")]
     Invalid(String),
     /// The log was closed.
-    #[error("the log is closed; open it again")]
     Closed,
 }
 
@@ -100,6 +86,91 @@ impl LogError {
     /// Whether the disk said that it is full.
     pub fn is_full(&self) -> bool {
         matches!(self, LogError::NoSpace) || matches!(self, LogError::Io { kind, .. } if full(*kind))
+    }
+
+    /// Where it went wrong, if that is a file or place in the log.
+    fn place(&self) -> Option<String> {
+        match self {
+            LogError::Io { file, .. } | LogError::NewerFormat { file, .. } => Some(file.clone()),
+            LogError::Corrupt { file, position, .. } => Some(format!("{file} at {position}")),
+            _ => None,
+        }
+    }
+
+    fn what(&self) -> String {
+        match self {
+            LogError::Io { what, message, .. } => format!("{what} failed: {message}"),
+            LogError::Corrupt { what, .. } => format!("damaged ({what}); nothing was changed"),
+            LogError::Poisoned { cause } => {
+                format!("the log takes no more writes since this failed: {cause}")
+            }
+            LogError::Busy { pending_bytes } => format!("the disk is behind, {pending_bytes} bytes wait"),
+            LogError::NoSpace => "no space on the disk for a new segment; nothing was written".to_owned(),
+            LogError::TooLarge { bytes, max } => format!("{bytes} bytes at once are over the limit of {max} bytes"),
+            LogError::Locked { holder } => format!("the folder is in use by {holder}"),
+            LogError::NewerFormat { found, known, .. } => {
+                format!("written in format {found}, this program knows up to {known}; nothing was changed")
+            }
+            LogError::OutOfRange { position, first, end } => {
+                format!("no record at {position}: the log holds {first} to {end}, without the released segments")
+            }
+            LogError::Invalid(what) => what.clone(),
+            LogError::Closed => "the log is closed".to_owned(),
+        }
+    }
+
+    fn mend(&self) -> Option<&'static str> {
+        Some(match self {
+            LogError::Io { kind, .. } => mend_of(*kind),
+            LogError::Corrupt { .. } => "restore the folder from a backup, and check the disk",
+            LogError::Poisoned { .. } => "mend the disk and open the folder again",
+            LogError::Busy { .. } => "try again shortly",
+            LogError::NoSpace => "free some space, the log goes on by itself",
+            LogError::TooLarge { .. } => "split it, or raise the limit",
+            LogError::Locked { .. } => "stop that process, or work through it",
+            LogError::NewerFormat { .. } => "use a newer version of this program",
+            LogError::Closed => "open it again",
+            LogError::OutOfRange { .. } | LogError::Invalid(_) => return None,
+        })
+    }
+}
+
+impl fmt::Display for LogError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(place) = self.place() {
+            write!(f, "{place}: ")?;
+        }
+        f.write_str(&self.what())?;
+        self.mend().map_or(Ok(()), |mend| write!(f, "; {mend}"))
+    }
+}
+
+impl std::error::Error for LogError {}
+
+impl From<LogError> for onward_core::Error {
+    fn from(error: LogError) -> Self {
+        use onward_core::{Error, RetryHint};
+        let what = error.what();
+        let plain = match &error {
+            failed if failed.is_full() => Error::full(what),
+            LogError::Busy { .. } => Error::full(what).retry(RetryHint::After(Duration::from_millis(10))),
+            LogError::Io { .. } => Error::unavailable(what).retry(RetryHint::Never),
+            LogError::Corrupt { .. } => Error::corrupt(what),
+            LogError::Poisoned { .. } => Error::poisoned(what),
+            LogError::Locked { .. } => Error::unavailable(what),
+            LogError::NewerFormat { .. } => Error::unsupported(what),
+            LogError::OutOfRange { .. } => Error::not_found(what),
+            LogError::Closed => Error::closed(what),
+            LogError::NoSpace | LogError::TooLarge { .. } | LogError::Invalid(_) => Error::invalid(what),
+        };
+        let placed = match error.place() {
+            Some(place) => plain.at(place),
+            None => plain,
+        };
+        match error.mend() {
+            Some(mend) => placed.mend(mend),
+            None => placed,
+        }
     }
 }
 

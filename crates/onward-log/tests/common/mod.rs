@@ -1,5 +1,5 @@
 //! What the log's tests share: small settings, an observer that remembers, a folder's records as a list.
-#![allow(dead_code, reason = "each test binary uses a part of it")]
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 
 use std::sync::Arc;
 
