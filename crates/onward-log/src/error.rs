@@ -106,13 +106,17 @@ impl LogError {
             }
             LogError::Busy { pending_bytes } => format!("the disk is behind, {pending_bytes} bytes wait"),
             LogError::NoSpace => "no space on the disk for a new segment; nothing was written".to_owned(),
-            LogError::TooLarge { bytes, max } => format!("{bytes} bytes at once are over the limit of {max} bytes"),
+            LogError::TooLarge { bytes, max } => {
+                format!("{bytes} bytes at once are over the limit of {max} bytes")
+            }
             LogError::Locked { holder } => format!("the folder is in use by {holder}"),
             LogError::NewerFormat { found, known, .. } => {
                 format!("written in format {found}, this program knows up to {known}; nothing was changed")
             }
             LogError::OutOfRange { position, first, end } => {
-                format!("no record at {position}: the log holds {first} to {end}, without the released segments")
+                format!(
+                    "no record at {position}: the log holds {first} to {end}, without the released segments"
+                )
             }
             LogError::Invalid(what) => what.clone(),
             LogError::Closed => "the log is closed".to_owned(),

@@ -89,6 +89,11 @@ impl SimDisk {
         self.world.lock().flip(name, offset, bit);
     }
 
+    /// Puts other bytes into a file, durably and unnoticed, as a failing disk or a foreign program does.
+    pub fn overwrite(&self, name: &str, offset: u64, bytes: &[u8]) {
+        self.world.lock().overwrite(name, offset, bytes);
+    }
+
     /// The steps so far that changed the disk, in order.
     pub fn steps(&self) -> Vec<Step> {
         self.world.lock().steps.clone()

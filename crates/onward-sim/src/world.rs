@@ -295,6 +295,13 @@ impl World {
         }
     }
 
+    pub(crate) fn overwrite(&mut self, name: &str, offset: u64, bytes: &[u8]) {
+        if let Some(inode) = self.names.get(name) {
+            let from = offset as usize;
+            self.inodes[*inode].bytes[from..from + bytes.len()].copy_from_slice(bytes);
+        }
+    }
+
     pub(crate) fn fork(&self) -> World {
         World {
             inodes: self.inodes.clone(),
