@@ -1,5 +1,7 @@
 //! The history checker: an honest history passes, and each kind of fault is found where it was planted.
 
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
 use std::time::Duration;
 
 use onward_core::{Books, Inlet, LeaseToken, MessageId, RecordKey};
