@@ -8,7 +8,7 @@ use onward_log::{Disk, DiskFile, DiskInfo, DiskLock, LockError, Mode};
 use parking_lot::Mutex;
 
 use crate::Random;
-use crate::world::{Effect, Fault, Step, World};
+use crate::world::{Calls, Effect, Fault, Step, World};
 
 /// What a power cut does to what was not synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +97,21 @@ impl SimDisk {
     /// The steps so far that changed the disk, in order.
     pub fn steps(&self) -> Vec<Step> {
         self.world.lock().steps.clone()
+    }
+
+    /// How many calls of each kind there were: the next fault can be planned from there.
+    pub fn calls(&self) -> Calls {
+        self.world.lock().calls
+    }
+
+    /// How many steps there were that changed the disk.
+    pub fn step_count(&self) -> u64 {
+        self.world.lock().steps.len() as u64
+    }
+
+    /// Whether the power went off at the step that [`SimDisk::stop_at`] named, or in a crash.
+    pub fn is_off(&self) -> bool {
+        self.world.lock().off
     }
 
     /// A file's bytes as a process sees them.

@@ -104,15 +104,25 @@ impl SimExecutor {
     /// # Panics
     /// As [`SimExecutor::run_until_stalled`].
     pub fn run_with(&mut self, other: &mut dyn FnMut() -> bool) {
-        for _ in 0..POLLS_MAX {
+        let stalled = self.run_some(POLLS_MAX, other);
+        assert!(
+            stalled,
+            "tasks woke each other {POLLS_MAX} times while no time passed\n{}",
+            self.trace.latest()
+        );
+    }
+
+    /// The same for at most so many turns, so that a test can stop in the middle; answers whether all stalled.
+    pub fn run_some(&mut self, turns: u64, other: &mut dyn FnMut() -> bool) -> bool {
+        for _ in 0..turns {
             let ready = self.ready.lock().len() as u64;
             let turn = self.random.below(ready + 1);
             let did = if turn == ready { other() } else { self.poll_ready(turn) };
             if !did && self.ready.lock().is_empty() {
-                return;
+                return true;
             }
         }
-        panic!("tasks woke each other {POLLS_MAX} times without time passing\n{}", self.trace.latest());
+        false
     }
 
     /// Moves the clock to the next sleeper and runs until stalled; answers whether there was one within `most`.

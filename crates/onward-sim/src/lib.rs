@@ -18,4 +18,4 @@ pub use executor::{SimExecutor, TaskId};
 pub use random::Random;
 pub use seeds::{SEED_VARIABLE, SEEDS_VARIABLE, each_seed};
 pub use trace::Trace;
-pub use world::{Fault, Step};
+pub use world::{Calls, Fault, Step};

@@ -61,12 +61,17 @@ enum Change {
     Delete(String),
 }
 
-#[derive(Debug, Default)]
-struct Calls {
-    writes: u64,
-    reads: u64,
-    syncs: u64,
-    dir_syncs: u64,
+/// How many calls a disk has had.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Calls {
+    /// Writes.
+    pub writes: u64,
+    /// Reads.
+    pub reads: u64,
+    /// Syncs of files.
+    pub syncs: u64,
+    /// Syncs of the folder.
+    pub dir_syncs: u64,
 }
 
 #[derive(Debug)]
@@ -82,8 +87,8 @@ pub(crate) struct World {
     durable_names: Names,
     /// Directory changes since the last sync of the folder.
     changes: Vec<Change>,
-    calls: Calls,
-    off: bool,
+    pub(crate) calls: Calls,
+    pub(crate) off: bool,
 }
 
 fn broken() -> io::Error {
