@@ -215,11 +215,10 @@ impl<'a> Life<'a> {
         acks.chain(cancels).chain(purges).chain(expiry).chain(once).min()
     }
 
-    /// Whether it was accepted for sure.
+    /// Whether it was accepted for sure; who is told of a duplicate is told that it is there, too.
     pub(super) fn accepted(&self) -> bool {
-        let sure =
-            |(event, sent): &(&Event, &Sent)| event.answer == Answer::Ok && sent.duplicate_of.is_none();
-        self.sends.iter().any(sure)
+        let here = |sent: &Sent| sent.duplicate_of.as_ref().is_none_or(|first| first == self.id);
+        self.sends.iter().any(|(event, sent)| event.answer == Answer::Ok && here(sent))
     }
 
     /// Whether anybody saw it in the engine.
