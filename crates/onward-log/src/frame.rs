@@ -32,9 +32,8 @@ pub(crate) struct GroupHeader {
     pub(crate) epoch: u32,
     /// Bytes of records behind the header, without the padding.
     pub(crate) body_bytes: u32,
+    /// How many; each has a checksum of its own, so that it can also be read alone.
     pub(crate) records: u32,
-    /// Over the headers of all records, which in turn cover their bytes.
-    pub(crate) records_checksum: u32,
 }
 
 impl GroupHeader {
@@ -49,8 +48,7 @@ impl GroupHeader {
         out[48..56].copy_from_slice(&self.time.to_le_bytes());
         out[56..60].copy_from_slice(&self.body_bytes.to_le_bytes());
         out[60..64].copy_from_slice(&self.records.to_le_bytes());
-        out[64..68].copy_from_slice(&self.records_checksum.to_le_bytes());
-        out[68..72].fill(0); // room to grow
+        out[64..72].fill(0); // room to grow
         let checksum = checksum(self.position, &out[8..GROUP_HEADER_BYTES]);
         out[4..8].copy_from_slice(&checksum.to_le_bytes());
     }
@@ -70,7 +68,6 @@ impl GroupHeader {
             time: u64_at(bytes, 48) as i64,
             body_bytes: u32_at(bytes, 56),
             records: u32_at(bytes, 60),
-            records_checksum: u32_at(bytes, 64),
         };
         (header.position == position).then_some(header)
     }
@@ -126,12 +123,6 @@ impl RecordHeader {
 /// Whether `record`, header and bytes, is what was written at `position`.
 pub(crate) fn record_holds(position: Position, record: &[u8]) -> bool {
     record.len() >= RECORD_HEADER_BYTES && u32_at(record, 0) == checksum(position, &record[4..])
-}
-
-/// Goes on with a group's checksum over its records' headers.
-pub(crate) fn add_record_header(so_far: u32, record: &[u8]) -> u32 {
-    // The header holds the checksum of all else in the record; the turn keeps the records' order.
-    so_far.rotate_left(5) ^ crc_fast::crc32_iscsi(&record[..RECORD_HEADER_BYTES])
 }
 
 /// CRC-32C that also depends on where the bytes stand, so that bytes left over from elsewhere do not pass.

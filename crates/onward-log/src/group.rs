@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::aligned::{AlignedBuf, BufferStore};
-use crate::frame::{GROUP_HEADER_BYTES, GroupHeader, RECORD_HEADER_BYTES, RecordHeader, add_record_header};
+use crate::frame::{GROUP_HEADER_BYTES, GroupHeader, RECORD_HEADER_BYTES, RecordHeader};
 use crate::{LogError, Position};
 
 /// The size of a unit to be appended: an upper bound is enough, but room for all of it is asked for.
@@ -32,7 +32,6 @@ pub(crate) struct OpenGroup {
     /// Bytes of the header and all whole units; what lies behind is not part of the group.
     used: usize,
     pub(crate) records: u32,
-    checksum: u32,
     time: i64,
     epoch: u32,
 }
@@ -64,7 +63,7 @@ pub(crate) struct Seal {
 impl OpenGroup {
     pub(crate) fn new(store: &Arc<BufferStore>, start: Position, epoch: u32, capacity: usize) -> OpenGroup {
         let buffer = store.take(capacity.max(GROUP_HEADER_BYTES));
-        OpenGroup { buffer, start, used: GROUP_HEADER_BYTES, records: 0, checksum: 0, time: 0, epoch }
+        OpenGroup { buffer, start, used: GROUP_HEADER_BYTES, records: 0, time: 0, epoch }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -92,8 +91,8 @@ impl OpenGroup {
         }
         let end = self.used + size.encoded() as usize;
         self.grow(store, end);
-        let (at, checksum, time_offset) = (self.used, self.checksum, (time - self.time) as i32);
-        Unit { group: self, at, end, records: 0, checksum, time_offset }
+        let (at, time_offset) = (self.used, (time - self.time) as i32);
+        Unit { group: self, at, end, records: 0, time_offset }
     }
 
     fn grow(&mut self, store: &Arc<BufferStore>, capacity: usize) {
@@ -122,7 +121,6 @@ impl OpenGroup {
             epoch: self.epoch,
             body_bytes: (self.used - GROUP_HEADER_BYTES) as u32,
             records: self.records,
-            records_checksum: self.checksum,
         };
         header.encode(&mut self.buffer[..GROUP_HEADER_BYTES]);
         let whole = self.used.next_multiple_of(seal.sector as usize);
@@ -152,7 +150,6 @@ pub struct Unit<'a> {
     at: usize,
     end: usize,
     records: u32,
-    checksum: u32,
     time_offset: i32,
 }
 
@@ -184,7 +181,6 @@ impl Unit<'_> {
             starts_unit: self.records == 0,
         };
         header.encode(position, record);
-        self.checksum = add_record_header(self.checksum, record);
         self.at = end;
         self.records += 1;
         Ok(position)
@@ -200,7 +196,6 @@ impl Unit<'_> {
         let taken = self.at - self.group.used;
         self.group.used = self.at;
         self.group.records += self.records;
-        self.group.checksum = self.checksum;
         taken as u64
     }
 }

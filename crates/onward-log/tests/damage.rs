@@ -177,6 +177,19 @@ fn a_record_whose_bytes_changed_on_the_disk_is_not_read() {
 }
 
 #[test]
+#[proves("LOG8", "LOG10")]
+fn a_whole_record_that_stands_in_the_wrong_place_is_not_read() {
+    let (disk, opened, positions) = three_groups(true);
+    drop(opened);
+    let opened = open(&disk);
+    let bytes = disk.contents(FIRST).expect("it is there");
+    let [from, to] = [positions[0].offset(), positions[1].offset()];
+    disk.overwrite(FIRST, to, &bytes[from as usize..from as usize + 320]);
+    assert_eq!(opened.log.read(positions[0]).expect("its own place").bytes, [0; 300][..]);
+    assert!(matches!(opened.log.read(positions[1]), Err(LogError::Corrupt { .. })));
+}
+
+#[test]
 #[proves("LOG21")]
 fn a_newer_format_is_refused_without_writing() {
     let (disk, _opened, _) = three_groups(true);
