@@ -102,6 +102,9 @@ impl Error {
 
     /// The error with everything that caused it, in one sentence.
     pub(crate) fn failure(&self, kind: CauseKind) -> Failure {
+        if let Some(Failed(failure)) = self.source.downcast_ref() {
+            return failure.clone();
+        }
         let mut text = self.source.to_string();
         let mut cause = self.source.source();
         while let Some(error) = cause.filter(|_| text.len() < onward_core::FAILURE_BYTES_MAX) {
@@ -149,6 +152,20 @@ pub struct Permanent<E>(pub E);
 /// This error may pass, but not before this long: `Err(RetryAfter(error, wait))?`.
 #[derive(Debug)]
 pub struct RetryAfter<E>(pub E, pub Duration);
+
+/// This failure as it stands, with its own kind and detail: for handlers that know more than an error's text, as one
+/// that runs other programs. It may pass; `Permanent(Failed(failure))` will not.
+#[derive(Debug, Clone)]
+pub struct Failed(pub Failure);
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.error)?;
+        self.0.detail.iter().try_for_each(|detail| write!(f, "\n{detail}"))
+    }
+}
+
+impl StdError for Failed {}
 
 /// Not now: put the message back for this long, without counting an attempt.
 #[derive(Debug, Clone, Copy)]
