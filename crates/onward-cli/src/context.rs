@@ -1,21 +1,42 @@
 //! What every command works with: the data folder, the clock, the output.
 
 use crate::{exit::Outcome, output::Output};
+use onward::{Folder, FolderOptions};
 use onward_core::{Engine, Env, Error, Inlet, Name, Topology};
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
+use tokio::sync::OnceCell;
+
+/// How long a command that hosts the folder lets the calls of others end before it goes.
+const CLOSE_WAIT: Duration = Duration::from_secs(5);
 
 /// What every command works with.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) data_dir: PathBuf,
     pub(crate) env: Arc<dyn Env>,
-    pub(crate) out: Output,
+    pub(crate) out: Arc<Output>,
+    opened: OnceCell<Arc<Folder>>,
 }
 
 impl Context {
+    /// Nothing is opened yet.
+    pub(crate) fn new(data_dir: PathBuf, env: Arc<dyn Env>, out: Arc<Output>) -> Self {
+        Self { data_dir, env, out, opened: OnceCell::new() }
+    }
+
     /// The folder's engine; the folder is made when it is not there.
     pub(crate) async fn open(&self) -> Outcome<Arc<dyn Engine>> {
-        Err(Error::unavailable("the embedded engine is not built in yet").at(self.data_dir.display()).into())
+        let open = || onward::open_folder(&self.data_dir, FolderOptions::default(), self.env.clone());
+        let folder: Arc<dyn Engine> = self.opened.get_or_try_init(open).await?.clone();
+        Ok(folder)
+    }
+
+    /// Gives back what is open: leases, the folder, the way to its host.
+    pub(crate) async fn close(&self) {
+        if let Some(folder) = self.opened.get() {
+            // The command's own answer is given; what a close can't do, the process's end does.
+            let _ = folder.close(CLOSE_WAIT).await;
+        }
     }
 
     /// The folder's engine, for commands that make no sense on a folder that is not there.

@@ -3,6 +3,7 @@
 mod args;
 mod commands;
 mod context;
+mod exec;
 mod exit;
 mod output;
 
@@ -12,7 +13,7 @@ use exit::{Exit, Failure};
 use onward_core::Error;
 use onward_env::SystemEnv;
 use output::Output;
-use std::process::ExitCode;
+use std::{process::ExitCode, sync::Arc};
 
 fn main() -> ExitCode {
     match args::Cli::try_parse() {
@@ -22,7 +23,7 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: args::Cli) -> Exit {
-    let out = Output::new(cli.global.json, cli.global.quiet);
+    let out = Arc::new(Output::new(cli.global.json, cli.global.quiet));
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,
         Err(e) => {
@@ -31,8 +32,13 @@ fn run(cli: args::Cli) -> Exit {
             return Exit::Internal;
         }
     };
-    let context = Context { data_dir: cli.global.data_dir, env: SystemEnv::shared(), out };
-    match runtime.block_on(commands::run(&context, cli.command)) {
+    let context = Context::new(cli.global.data_dir, SystemEnv::shared(), out);
+    let outcome = runtime.block_on(async {
+        let outcome = commands::run(&context, cli.command).await;
+        context.close().await;
+        outcome
+    });
+    match outcome {
         Ok(exit) => exit,
         Err(failure) => {
             context.out.error(&failure);

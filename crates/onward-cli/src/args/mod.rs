@@ -42,6 +42,9 @@ pub(crate) enum Command {
     /// Put messages into a queue; prints the id of each once it is durable
     #[command(after_help = commands::enqueue::EXAMPLES)]
     Enqueue(commands::enqueue::Args),
+    /// Work on a queue with any program
+    #[command(after_help = commands::work::EXAMPLES, long_about = commands::work::ABOUT)]
+    Work(commands::work::Args),
     /// List queues, declare, pause, resume and drop them
     #[command(after_help = commands::queues::EXAMPLES)]
     Queues(commands::queues::Args),
@@ -69,6 +72,9 @@ pub(crate) enum Command {
     /// Print the man page, or write one for each command into a folder
     #[command(after_help = commands::shell::MAN_EXAMPLES)]
     Man(commands::shell::ManArgs),
+    /// Kills the commands of a worker that died
+    #[command(name = crate::exec::guard::COMMAND, hide = true)]
+    Guard,
 }
 
 #[cfg(test)]

@@ -9,15 +9,17 @@ pub(crate) mod peek;
 pub(crate) mod queues;
 pub(crate) mod shell;
 pub(crate) mod stats;
+pub(crate) mod work;
 
 mod view;
 
-use crate::{args::Command, context::Context, exit::Outcome};
+use crate::{args::Command, context::Context, exec, exit::Outcome};
 
 /// Runs one command.
 pub(crate) async fn run(context: &Context, command: Command) -> Outcome {
     match command {
         Command::Enqueue(args) => enqueue::run(context, args).await,
+        Command::Work(args) => work::run(context, args).await,
         Command::Queues(args) => queues::run(context, args).await,
         Command::Peek(args) => peek::run(context, args).await,
         Command::Find(args) => find::run(context, args).await,
@@ -27,5 +29,6 @@ pub(crate) async fn run(context: &Context, command: Command) -> Outcome {
         Command::Balance(args) => balance::run(context, args).await,
         Command::Completions(args) => shell::completions(context, &args),
         Command::Man(args) => shell::man(context, &args),
+        Command::Guard => exec::guard::run(),
     }
 }
