@@ -1,30 +1,22 @@
-//! Writing: take a group, write it, sync it, tell. One group at a time by hand, or several on threads.
+//! Writing: take a group, write it, sync it, tell; making segments ahead.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
-use std::thread::JoinHandle;
-use std::time::Duration;
 
 use parking_lot::MutexGuard;
 
-use crate::aligned::BufferStore;
 use crate::disk::{self, DiskFile};
 use crate::flow::State;
-use crate::frame::GROUP_HEADER_BYTES;
-use crate::group::{OpenGroup, Seal, SealedGroup};
+use crate::group::{Seal, SealedGroup};
 use crate::head::Head;
 use crate::log::{Log, Shared};
-use crate::segment::{SEGMENT_HEADER_BYTES, segment_name};
+use crate::segment::segment_name;
 use crate::stock::Stock;
 use crate::{LogError, Position};
 
-/// How often a full disk is asked again.
-const ASK_AGAIN: Duration = Duration::from_millis(250);
-
 /// The file of the segment that a thread writes, kept open from group to group.
 #[derive(Debug, Default)]
-struct Writer {
+pub(crate) struct Writer {
     open: Option<(u32, Arc<dyn DiskFile>)>,
 }
 
@@ -164,67 +156,12 @@ impl Log {
         true
     }
 
-    /// Starts the threads that write, and one that makes segments ahead.
-    ///
-    /// Errors: a thread can't be started.
-    pub fn spawn_io(&self) -> io::Result<IoThreads> {
-        let mut threads = IoThreads { log: self.clone(), threads: Vec::new() };
-        for number in 0..self.shared.config.groups_in_flight {
-            threads.spawn(format!("log-write-{number}"), Log::write_groups)?;
-        }
-        threads.spawn("log-segments".to_owned(), Log::make_segments)?;
-        Ok(threads)
-    }
-
-    fn write_groups(&self) {
-        let mut writer = Writer::default();
-        while let Some(head) = self.wait_for_group() {
-            // A failure poisons the log and is told to the observer; nothing more is to be done here.
-            let Ok(group) = self.take(head, &mut writer) else { return };
-            if group.write().and_then(|()| group.sync()).is_err() {
-                return;
-            }
-        }
-    }
-
-    /// Waits until there is a group worth taking; nothing when the log closes or has failed.
-    fn wait_for_group(&self) -> Option<MutexGuard<'_, Head>> {
-        let shared = &*self.shared;
-        let mut head = shared.head.lock();
-        loop {
-            if head.poisoned.is_some() {
-                return None;
-            }
-            if shared.worth_taking(&head) {
-                return Some(head);
-            }
-            if head.closed && head.open.is_empty() {
-                return None;
-            }
-            head.idle_threads += 1;
-            shared.work.wait(&mut head);
-            head.idle_threads -= 1;
-        }
-    }
-
-    fn make_segments(&self) {
-        let shared = &*self.shared;
-        loop {
-            let full = self.maintain().is_err_and(|error| error.is_full());
-            let mut head = shared.head.lock();
-            if head.closed || head.poisoned.is_some() {
-                return;
-            }
-            if full {
-                shared.shortage.wait_for(&mut head, ASK_AGAIN);
-            } else if shared.missing_segment(&head).is_none() {
-                shared.shortage.wait(&mut head);
-            }
-        }
-    }
-
     /// Closes the next group and puts it in line.
-    fn take(&self, mut head: MutexGuard<'_, Head>, writer: &mut Writer) -> Result<InFlight, LogError> {
+    pub(crate) fn take(
+        &self,
+        mut head: MutexGuard<'_, Head>,
+        writer: &mut Writer,
+    ) -> Result<InFlight, LogError> {
         let shared = &*self.shared;
         let group = match head.closed_groups.pop_front() {
             Some(group) => group,
@@ -259,7 +196,7 @@ impl Log {
 impl Shared {
     /// A complete group is taken at once, and an open one when nothing is under way: a lone producer never
     /// waits. Behind a group under way, it is worth a write of its own once it is as large as that one.
-    fn worth_taking(&self, head: &Head) -> bool {
+    pub(crate) fn worth_taking(&self, head: &Head) -> bool {
         if !head.closed_groups.is_empty() {
             return true;
         }
@@ -273,7 +210,7 @@ impl Shared {
         }
     }
 
-    fn missing_segment(&self, head: &Head) -> Option<u32> {
+    pub(crate) fn missing_segment(&self, head: &Head) -> Option<u32> {
         (head.ready() < self.config.ready_segments() && head.poisoned.is_none())
             .then_some(head.ready_through + 1)
     }
@@ -299,77 +236,5 @@ impl Shared {
             self.shortage.notify_all();
             self.flow.fail(error);
         }
-    }
-}
-
-/// The threads that write a log; they end when this is dropped, after writing what was appended.
-#[derive(Debug)]
-pub struct IoThreads {
-    log: Log,
-    threads: Vec<JoinHandle<()>>,
-}
-
-impl IoThreads {
-    fn spawn(&mut self, name: String, run: impl Fn(&Log) + Send + 'static) -> io::Result<()> {
-        let log = self.log.clone();
-        self.threads.push(std::thread::Builder::new().name(name).spawn(move || run(&log))?);
-        Ok(())
-    }
-}
-
-impl Drop for IoThreads {
-    fn drop(&mut self) {
-        self.log.shared.head.lock().closed = true;
-        self.log.shared.work.notify_all();
-        self.log.shared.shortage.notify_all();
-        for thread in self.threads.drain(..) {
-            // A thread that panicked has nothing more to write.
-            let _ = thread.join();
-        }
-        // Attests what is durable; if that fails, the next opening finds out by itself.
-        if self.log.attest() {
-            let _ = self.log.begin().and_then(|group| match group {
-                Some(group) => group.write().and_then(|()| group.sync()),
-                None => Ok(()),
-            });
-        }
-    }
-}
-
-impl Stock {
-    /// Writes and syncs the group with which an opening begins; answers its end.
-    pub(crate) fn begin_epoch(
-        &self,
-        buffers: &Arc<BufferStore>,
-        end: Position,
-        epoch: u32,
-    ) -> Result<Position, LogError> {
-        let at = self.place_for_epoch(end, epoch)?;
-        let seal = Seal { log_id: self.log_id, follows: end, synced_through: end, sector: self.sector };
-        let group = OpenGroup::new(buffers, at, epoch, GROUP_HEADER_BYTES).seal(seal);
-        let file = self.writer(at.segment())?;
-        let name = segment_name(at.segment());
-        disk::write_all(&*file, &group.bytes, at.offset(), self.sector as usize)
-            .map_err(|error| LogError::io("write", &name, &error))?;
-        disk::sync(&*file, &name)?;
-        Ok(group.end())
-    }
-
-    /// Where the log goes on: at its end, or in the next segment if this one is full, missing, or of other
-    /// sectors than the disk has now.
-    fn place_for_epoch(&self, end: Position, epoch: u32) -> Result<Position, LogError> {
-        let here = self.segment(end.segment());
-        let fits = |s: &crate::segment::SegmentHeader| {
-            u64::from(s.sector) == self.sector && end.plus(self.sector) <= s.end()
-        };
-        let next = match here {
-            Some(segment) if fits(&segment) => return Ok(end),
-            Some(segment) => segment.index + 1,
-            None => end.segment(),
-        };
-        if self.segment(next).is_none() {
-            self.make(next, epoch)?;
-        }
-        Ok(Position::at(next, SEGMENT_HEADER_BYTES))
     }
 }

@@ -6,9 +6,12 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use crate::aligned::BufferStore;
 use crate::config::Config;
 use crate::disk::{self, Disk, DiskFile, Mode};
-use crate::segment::{self, SegmentHeader, segment_name, spare_name};
+use crate::frame::GROUP_HEADER_BYTES;
+use crate::group::{OpenGroup, Seal};
+use crate::segment::{self, SEGMENT_HEADER_BYTES, SegmentHeader, segment_name, spare_name};
 use crate::{LogError, Position};
 
 /// Open files kept for reading.
@@ -144,5 +147,41 @@ impl Stock {
     pub(crate) fn first(&self) -> Position {
         let shelf = self.shelf.lock();
         shelf.segments.keys().next().map_or(Position::ZERO, |index| Position::at(*index, 0))
+    }
+}
+
+impl Stock {
+    /// Writes and syncs the group with which an opening begins; answers its end.
+    pub(crate) fn begin_epoch(
+        &self,
+        buffers: &Arc<BufferStore>,
+        end: Position,
+        epoch: u32,
+    ) -> Result<Position, LogError> {
+        let at = self.place_for_epoch(end, epoch)?;
+        let seal = Seal { log_id: self.log_id, follows: end, synced_through: end, sector: self.sector };
+        let group = OpenGroup::new(buffers, at, epoch, GROUP_HEADER_BYTES).seal(seal);
+        let file = self.writer(at.segment())?;
+        let name = segment_name(at.segment());
+        disk::write_all(&*file, &group.bytes, at.offset(), self.sector as usize)
+            .map_err(|error| LogError::io("write", &name, &error))?;
+        disk::sync(&*file, &name)?;
+        Ok(group.end())
+    }
+
+    /// Where the log goes on: at its end, or in the next segment if this one is full, missing, or of other
+    /// sectors than the disk has now.
+    fn place_for_epoch(&self, end: Position, epoch: u32) -> Result<Position, LogError> {
+        let here = self.segment(end.segment());
+        let fits = |s: &SegmentHeader| u64::from(s.sector) == self.sector && end.plus(self.sector) <= s.end();
+        let next = match here {
+            Some(segment) if fits(&segment) => return Ok(end),
+            Some(segment) => segment.index + 1,
+            None => end.segment(),
+        };
+        if self.segment(next).is_none() {
+            self.make(next, epoch)?;
+        }
+        Ok(Position::at(next, SEGMENT_HEADER_BYTES))
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use common::{Opened, append_as, open_on, small};
 use onward_log::{InFlight, LogError, Position, Purpose};
 use onward_proves::proves;
-use onward_sim::{Loss, Random, SimDisk, Step};
+use onward_sim::{Loss, Random, SimDisk, Step, each_seed};
 
 /// A unit as it was appended.
 #[derive(Clone, Debug)]
@@ -183,10 +183,7 @@ impl History {
 #[test]
 #[proves("LOG1", "LOG2", "LOG3", "LOG6", "LOG10", "LOG12")]
 fn whatever_the_history_a_crash_leaves_a_prefix_in_whole_units_with_all_that_was_durable() {
-    for seed in 0..600 {
-        let outcome = std::panic::catch_unwind(|| History::new(seed).run(120));
-        assert!(outcome.is_ok(), "seed {seed} fails");
-    }
+    each_seed(600, "cargo test -p onward-log --test histories", |seed| History::new(seed).run(120));
 }
 
 #[test]

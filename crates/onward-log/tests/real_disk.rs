@@ -98,11 +98,14 @@ fn the_disk_says_what_it_is_for_every_report() {
     assert_eq!(info.volatile, info.filesystem == "tmpfs" || info.filesystem == "ramfs");
 }
 
-/// Runs one of this file's ignored tests as a process of its own; answers when it says that it is ready.
+/// Where a test works that was started as another one's child process.
+const CHILD_FOLDER: &str = "LOG_TEST_FOLDER";
+
+/// Runs a test of this file again as a process of its own; answers when it says that it is ready.
 fn child(test: &str, folder: &Path) -> (Child, BufReader<std::process::ChildStdout>) {
     let mut child = Command::new(std::env::current_exe().expect("the test's own program"))
-        .args([test, "--exact", "--ignored", "--nocapture"])
-        .env("LOG_TEST_FOLDER", folder)
+        .args([test, "--exact", "--nocapture"])
+        .env(CHILD_FOLDER, folder)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -116,14 +119,12 @@ fn child(test: &str, folder: &Path) -> (Child, BufReader<std::process::ChildStdo
     (child, lines)
 }
 
-fn child_folder() -> PathBuf {
-    PathBuf::from(std::env::var_os("LOG_TEST_FOLDER").expect("only run by another test"))
+fn child_folder() -> Option<PathBuf> {
+    std::env::var_os(CHILD_FOLDER).map(PathBuf::from)
 }
 
-#[test]
-#[ignore = "a child process of the tests below"]
-fn hold_the_folder() {
-    let _opened = open(&child_folder(), few()).expect("it opens");
+fn hold(folder: &Path) {
+    let _opened = open(folder, few()).expect("it opens");
     println!("ready");
     // Ends when the parent goes away, if it is not killed before.
     let _ = std::io::stdin().lines().next();
@@ -132,21 +133,23 @@ fn hold_the_folder() {
 #[test]
 #[proves("LOG13")]
 fn a_second_process_is_refused_by_the_holders_id_and_killing_the_holder_frees_the_folder() {
+    if let Some(folder) = child_folder() {
+        return hold(&folder);
+    }
     let folder = folder();
-    let (mut holder, _lines) = child("hold_the_folder", folder.path());
+    let own = "a_second_process_is_refused_by_the_holders_id_and_killing_the_holder_frees_the_folder";
+    let (mut holder, _lines) = child(own, folder.path());
     let refused = open(folder.path(), few()).map(|opened| opened.report);
     let Err(LogError::Locked { holder: named }) = refused else { panic!("{refused:?}") };
     assert!(named.contains(&format!("process {}", holder.id())), "{named}");
-    assert!(named.contains("hold_the_folder"), "the command is named: {named}");
+    assert!(named.contains("a_second_process"), "the command is named: {named}");
     holder.kill().expect("SIGKILL is sent");
     holder.wait().expect("it ended");
     open(folder.path(), few()).expect("the folder is free");
 }
 
-#[test]
-#[ignore = "a child process of the test below"]
-fn append_until_killed() {
-    let opened = open(&child_folder(), medium()).expect("it opens");
+fn append_until_killed(folder: &Path) {
+    let opened = open(folder, medium()).expect("it opens");
     let _threads = opened.log.spawn_io().expect("threads start");
     println!("ready");
     for number in opened.seen.len() as u64.. {
@@ -160,10 +163,14 @@ fn append_until_killed() {
 #[test]
 #[proves("LOG2", "LOG6")]
 fn what_a_killed_process_reported_durable_is_there_and_nothing_else_than_what_it_appended() {
+    if let Some(folder) = child_folder() {
+        return append_until_killed(&folder);
+    }
     let folder = folder();
+    let own = "what_a_killed_process_reported_durable_is_there_and_nothing_else_than_what_it_appended";
     let mut durable = None;
     for round in 0..4u64 {
-        let (mut writer, lines) = child("append_until_killed", folder.path());
+        let (mut writer, lines) = child(own, folder.path());
         for line in lines.lines().take(30 + 25 * round as usize) {
             let line = line.expect("it can be read");
             durable = line.strip_prefix("durable ").and_then(|number| number.parse::<u64>().ok()).or(durable);
@@ -185,9 +192,7 @@ fn fixture_records() -> Vec<Vec<Vec<u8>>> {
         .collect()
 }
 
-/// Writes the fixture; run it by hand for a new format, into a folder of that format's name.
-#[test]
-#[ignore = "writes the fixture"]
+/// Writes the fixture: for a new format, into a folder of that format's name, with `LOG_WRITE_FIXTURE` set.
 fn write_the_fixture() {
     let opened = open(Path::new(FIXTURE), few()).expect("it opens");
     for (unit, records) in fixture_records().iter().enumerate() {
@@ -201,6 +206,9 @@ fn write_the_fixture() {
 #[test]
 #[proves("LOG21")]
 fn a_folder_of_format_1_opens_with_all_its_records_and_takes_more() {
+    if std::env::var_os("LOG_WRITE_FIXTURE").is_some() {
+        write_the_fixture();
+    }
     let folder = folder();
     for entry in std::fs::read_dir(FIXTURE).expect("the fixture is there") {
         let entry = entry.expect("it can be read");

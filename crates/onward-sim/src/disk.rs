@@ -1,6 +1,5 @@
 //! A disk in memory that forgets, tears, fills up and fails as told.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
@@ -8,7 +7,8 @@ use onward_log::{Disk, DiskFile, DiskInfo, DiskLock, LockError, Mode};
 use parking_lot::Mutex;
 
 use crate::Random;
-use crate::world::{Calls, Effect, Fault, Step, World};
+use crate::inode::Effect;
+use crate::world::{Calls, Fault, Step, World};
 
 /// What a power cut does to what was not synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,6 +205,3 @@ impl DiskFile for SimFile {
         self.world.lock().size(self.inode)
     }
 }
-
-/// Names of files and where they point; kept apart from the files, as a directory is.
-pub(crate) type Names = BTreeMap<String, usize>;

@@ -7,6 +7,8 @@ mod disk;
 mod env;
 mod executor;
 pub mod history;
+mod inode;
+mod names;
 mod random;
 mod seeds;
 mod trace;

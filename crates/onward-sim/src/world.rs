@@ -1,9 +1,9 @@
 //! The state behind a simulated disk: what a process sees, and what would be left after a power cut.
 
-use std::collections::BTreeMap;
 use std::io;
 
-use crate::disk::Names;
+use crate::inode::{Effect, Inode};
+use crate::names::{Change, Names, apply};
 
 /// A fault of the disk, planned by the number of the call (counted from 1 over the disk's life).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,32 +33,6 @@ pub struct Step {
     pub offset: u64,
     /// Bytes written or allocated.
     pub bytes: u64,
-}
-
-/// What becomes of something unsynced.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Effect {
-    Kept,
-    Lost,
-    /// The beginning is new, the rest old; where, the number says.
-    Torn(u64),
-}
-
-#[derive(Clone, Debug, Default)]
-struct Inode {
-    bytes: Vec<u8>,
-    durable_length: usize,
-    /// What stands durably in each sector that was written since the last sync.
-    unsynced: BTreeMap<usize, Vec<u8>>,
-    /// The same for sectors of a sync that failed: no later sync saves them.
-    given_up: BTreeMap<usize, Vec<u8>>,
-}
-
-#[derive(Clone, Debug)]
-enum Change {
-    Create(String, usize),
-    Rename(String, String),
-    Delete(String),
 }
 
 /// How many calls a disk has had.
@@ -226,24 +200,11 @@ impl World {
             _ => None,
         });
         let count = short.unwrap_or(bytes.len());
-        self.put(inode, &bytes[..count], offset as usize);
+        self.inodes[inode].put(self.sector, &bytes[..count], offset as usize);
         if self.has_fault(Fault::FailWrite(number)) {
             return Err(broken());
         }
         self.powered().map(|()| count)
-    }
-
-    fn put(&mut self, inode: usize, bytes: &[u8], offset: usize) {
-        let sector = self.sector;
-        let file = &mut self.inodes[inode];
-        if file.bytes.len() < offset + bytes.len() {
-            file.bytes.resize(offset + bytes.len(), 0);
-        }
-        for at in offset / sector..(offset + bytes.len()).div_ceil(sector) {
-            let old = &file.bytes[at * sector..((at + 1) * sector).min(file.bytes.len())];
-            file.unsynced.entry(at).or_insert_with(|| old.to_vec());
-        }
-        file.bytes[offset..offset + bytes.len()].copy_from_slice(bytes);
     }
 
     fn take_space(&self, inode: usize, end: usize) -> io::Result<()> {
@@ -328,43 +289,5 @@ impl World {
         let mut inodes = self.inodes.clone();
         inodes.iter_mut().for_each(|inode| inode.settle(self.sector, &mut fate));
         World { inodes, durable_names: names.clone(), names, ..World::new(self.sector) }
-    }
-}
-
-impl Inode {
-    /// Decides what is left of each unsynced sector; what is left is durable.
-    fn settle(&mut self, sector: usize, fate: &mut impl FnMut() -> Effect) {
-        let mut unsynced = std::mem::take(&mut self.unsynced);
-        // What stood before a sync that failed is older than what stood before the next write.
-        unsynced.extend(std::mem::take(&mut self.given_up));
-        for (at, old) in unsynced {
-            let keep = match fate() {
-                Effect::Kept => continue,
-                Effect::Lost => 0,
-                Effect::Torn(where_to) => where_to as usize % (old.len() + 1),
-            };
-            let from = at * sector;
-            self.bytes[from + keep..from + old.len()].copy_from_slice(&old[keep..]);
-        }
-        if self.durable_length < self.bytes.len() && !matches!(fate(), Effect::Kept) {
-            self.bytes.truncate(self.durable_length);
-        }
-        self.durable_length = self.bytes.len();
-    }
-}
-
-fn apply(names: &mut Names, change: &Change) {
-    match change {
-        Change::Create(name, inode) => {
-            names.insert(name.clone(), *inode);
-        }
-        Change::Rename(from, to) => {
-            if let Some(inode) = names.remove(from) {
-                names.insert(to.clone(), inode);
-            }
-        }
-        Change::Delete(name) => {
-            names.remove(name);
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! How many messages a second the log makes durable: `cargo run --release -p onward-log --example logbench -- DIR
+//! How many messages a second the log makes durable: `cargo bench -p onward-log --bench logbench -- DIR
 //! PRODUCERS BYTES BATCH SECONDS [GROUPS_IN_FLIGHT]`. Prints the disk and the durability mode with the figures.
 #![allow(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 #![allow(clippy::unwrap_used, reason = "a benchmark that fails should stop")]
@@ -87,7 +87,10 @@ async fn produce(
 }
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().collect();
+    let arguments: Vec<String> = std::env::args().filter(|argument| argument != "--bench").collect();
+    if arguments.len() < 6 {
+        return println!("DIR PRODUCERS BYTES BATCH SECONDS [GROUPS_IN_FLIGHT]");
+    }
     let number = |at: usize| arguments[at].parse::<usize>().unwrap();
     let (producers, bytes, batch, seconds) = (number(2), number(3), number(4), number(5));
     let in_flight = arguments.get(6).map_or(Config::default().groups_in_flight, |n| n.parse().unwrap());
