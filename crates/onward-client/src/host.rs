@@ -69,6 +69,8 @@ struct Shared {
     /// Whether the host closes, and how long its sessions may still take.
     stop: watch::Sender<Option<Duration>>,
     sessions: watch::Sender<usize>,
+    /// Whether the engine said that only reopening it recovers.
+    poisoned: watch::Sender<bool>,
 }
 
 impl Host {
@@ -98,6 +100,7 @@ impl Host {
             processes,
             stop: watch::Sender::new(None),
             sessions: watch::Sender::new(0),
+            poisoned: watch::Sender::new(false),
         });
         let accepting = tokio::spawn(accept_all(shared.clone(), bound)).abort_handle();
         Ok(Self { shared, accepting })
@@ -106,6 +109,18 @@ impl Host {
     /// How many clients are connected.
     pub fn clients(&self) -> usize {
         *self.shared.sessions.borrow()
+    }
+
+    /// Says that the engine is poisoned: the host's own process works without it.
+    pub fn poison(&self) {
+        self.shared.poisoned.send_replace(true);
+    }
+
+    /// Completes when a call was answered with `Poisoned`: only closing and reopening the engine recovers.
+    pub async fn poisoned(&self) {
+        let mut poisoned = self.shared.poisoned.subscribe();
+        // The sender lives as long as this.
+        let _ = poisoned.wait_for(|poisoned| *poisoned).await;
     }
 
     /// Accepts no more clients and removes the socket, answers what was asked for up to `drain`, then ends every

@@ -290,8 +290,11 @@ impl<'a> Session<'a> {
     async fn answer(&mut self, id: u64, answer: Option<Result<Answer>>) -> Result<(), End> {
         self.forget(id);
         let Some(answer) = answer else { return Ok(()) };
-        if answer.is_err() {
+        if let Err(error) = &answer {
             self.tell_health().await?;
+            if error.kind() == ErrorKind::Poisoned {
+                self.shared.poisoned.send_replace(true);
+            }
         }
         let frame = match encode(&ToClient::Answer { id, answer }) {
             Ok(frame) => frame,

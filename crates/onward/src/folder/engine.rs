@@ -17,7 +17,11 @@ const READ_ATTEMPTS: u32 = 3;
 /// Calls a method that changes something, once.
 macro_rules! once {
     ($folder:expr, $method:ident($($argument:expr),*)) => {
-        Box::pin(async move { $folder.shared.current().await?.$method($($argument),*).await })
+        Box::pin(async move {
+            let entered = $folder.shared.current().await?;
+            let answer = entered.engine().$method($($argument),*).await;
+            answer.inspect_err(|error| entered.notice(error))
+        })
     };
 }
 
@@ -27,10 +31,10 @@ macro_rules! read {
         Box::pin(async move {
             let mut attempt = 1;
             loop {
-                let engine = $folder.shared.current().await?;
-                match engine.$method($($argument.clone()),*).await {
+                let entered = $folder.shared.current().await?;
+                match entered.engine().$method($($argument.clone()),*).await {
                     Err(error) if attempt < READ_ATTEMPTS && is_lost(&error) => attempt += 1,
-                    answer => return answer,
+                    answer => return answer.inspect_err(|error| entered.notice(error)),
                 }
             }
         })

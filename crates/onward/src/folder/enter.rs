@@ -6,7 +6,7 @@ use super::{
 };
 use onward_client::{Client, ClientOptions, Host, HostOptions};
 use onward_core::{Engine, Error, ErrorKind, Result};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 /// Attempts to open an engine that somebody else holds without being the folder's host.
 const CONFLICT_ATTEMPTS: u32 = 20;
@@ -35,11 +35,24 @@ impl Entered {
         matches!(self, Self::Client(_, client) if !client.is_connected())
     }
 
-    /// Completes when the host is lost; a host never loses itself.
+    /// Completes when the host is lost, or has an engine that only reopening recovers; then it is closed.
     pub(super) async fn lost(&self) -> Error {
         match self {
             Self::Client(_, client) => client.lost().await,
-            Self::Host { .. } => std::future::pending().await,
+            Self::Host { host, engine, .. } => {
+                host.poisoned().await;
+                host.close(Duration::ZERO).await;
+                let _ = engine.close(Duration::ZERO).await;
+                Error::poisoned("a write or sync of the engine failed").mend("it is opened anew")
+            }
+        }
+    }
+
+    /// Looks at how a call of this process ended.
+    pub(super) fn notice(&self, error: &Error) {
+        match self {
+            Self::Host { host, .. } if error.kind() == ErrorKind::Poisoned => host.poison(),
+            _ => {}
         }
     }
 }

@@ -140,7 +140,12 @@ fn too_long(folder: &Path, limit: Duration) -> Error {
 async fn keep(shared: Arc<Shared>) {
     loop {
         let State::In(entered) = shared.state.borrow().clone() else { return };
-        let reason = entered.lost().await;
+        let mut state = shared.state.subscribe();
+        let reason = tokio::select! {
+            reason = entered.lost() => reason,
+            // Whoever closes the folder gives up its lock, too.
+            _ = state.wait_for(|state| matches!(state, State::Closed)) => return,
+        };
         drop(entered);
         tracing::debug!(%reason, "the folder's host went away");
         let since = shared.place.env.now();
@@ -188,7 +193,7 @@ impl Shared {
     }
 
     /// The engine, wherever it is; waits a bounded time for the next host.
-    async fn current(&self) -> Result<Arc<dyn Engine>> {
+    async fn current(&self) -> Result<Arc<Entered>> {
         let limit = Duration::from_millis(self.place.options.takeover_wait_ms);
         let mut state = self.state.subscribe();
         let ready = state.wait_for(|state| match state {
@@ -197,7 +202,7 @@ impl Shared {
             State::Closed => true,
         });
         match within(&*self.place.env, limit, ready).await.and_then(|ready| ready.ok().map(|s| s.clone())) {
-            Some(State::In(entered)) => Ok(entered.engine().clone()),
+            Some(State::In(entered)) => Ok(entered),
             Some(_) => Err(closed()),
             None => Err(self.nobody(limit)),
         }
