@@ -182,6 +182,9 @@ pub enum Fact {
         message: Arc<Message>,
         /// Its hashes, so that a replay needs not compute them.
         marks: Marks,
+        /// The engine's clock less the wall clock, in microseconds: added to the message's due time and expiry, which
+        /// were said by the wall clock. It is 0 unless the wall clock jumped.
+        skew_us: i64,
     },
     /// A lease request was answered.
     Leased {

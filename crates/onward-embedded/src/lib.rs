@@ -3,11 +3,19 @@
 //! A write is planned against [`State`], which yields [`Fact`]s; they are appended to a [`Store`], then
 //! applied to the state. The state is a pure function of the facts: a replay is [`State::apply`] in log order.
 
+mod engine;
 mod fact;
+mod marks;
+mod memory;
+mod plan;
 mod state;
 mod store;
+mod token;
 
+pub use engine::{Embedded, HINTS_MAX, Options};
 pub use fact::{At, BulkMark, End, Fact, Given, InletId, Marks, MessageRef, Removal, Said};
+pub use memory::{MemoryEngine, MemoryStore};
+pub use plan::{AUDIT_DAYS, AUDIT_MAX, AUDIT_PREFIX, BULK_STEP_MAX};
 pub use state::{
     BULKS_MAX, Body, Counts, KEPT_BYTES_MAX, KEPT_MAX, LeaseImage, LeaseMark, MessageImage, Piece,
     QueueImage, Remembered, SETTLED_MAX, SettledMark, Side, State,

@@ -1,6 +1,6 @@
 //! Messages of one order key: one at a time, in arrival order.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// One order key of an inlet that keeps order by key.
 #[derive(Debug, Default)]
@@ -12,7 +12,7 @@ pub(crate) struct Chain {
     /// Which of them is ready to be handed out.
     pub(crate) queued: Option<u64>,
     /// Dead letters of the key, by sequence: while there are any, the key is stuck.
-    pub(crate) dead: BTreeSet<u64>,
+    pub(crate) dead: BTreeMap<u64, u32>,
 }
 
 impl Chain {

@@ -36,6 +36,7 @@ impl Queue {
         entry.status = Status::Dead;
         let seq = entry.seq;
         self.books.dead += 1;
+        self.moment.woken = self.moment.woken.saturating_add(1);
         self.dead.insert((position, seq), slot);
         self.side_mut(slot).dead = Some((position, time));
         let Some(key) = self.order_key(slot) else { return Vec::new() };
@@ -43,7 +44,7 @@ impl Queue {
         let chain = self.chain(&key);
         chain.members.remove(&seq);
         chain.leased = chain.leased.filter(|leased| *leased != seq);
-        chain.dead.insert(seq);
+        chain.dead.insert(seq, slot);
         let followers = if sets_aside { chain.members.values().copied().collect() } else { Vec::new() };
         self.reconsider(&key, position);
         followers

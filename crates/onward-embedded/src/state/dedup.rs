@@ -1,6 +1,6 @@
 //! Finished messages that are still remembered, so that a repeat is recognised: two generations, rotated.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use onward_core::{MessageId, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -8,6 +8,8 @@ use std::time::Duration;
 /// What is remembered of a finished message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remembered {
+    /// Hash of its id.
+    pub id_hash: u64,
     /// Hash of its content.
     pub fingerprint: u64,
     /// Its sequence.
@@ -25,6 +27,8 @@ pub struct Remembered {
 pub(crate) struct Finished {
     new: HashMap<u64, Remembered>,
     old: HashMap<u64, Remembered>,
+    new_ids: HashSet<u64>,
+    old_ids: HashSet<u64>,
     new_since: Timestamp,
     old_since: Timestamp,
     cut_short: bool,
@@ -40,17 +44,24 @@ impl Finished {
         if full || now.since(self.new_since) >= window {
             self.cut_short = full && !self.old.is_empty() && now.since(self.new_since) < window;
             self.old = std::mem::take(&mut self.new);
+            self.old_ids = std::mem::take(&mut self.new_ids);
             (self.old_since, self.new_since) = (self.new_since, now);
         }
         if self.new.is_empty() {
             self.new_since = now;
         }
+        self.new_ids.insert(what.id_hash);
         self.new.insert(dedup, what);
     }
 
     pub(crate) fn get(&self, dedup: u64, now: Timestamp, window: Duration) -> Option<&Remembered> {
         let found = self.new.get(&dedup).or_else(|| self.old.get(&dedup))?;
         (now.since(found.at) < window).then_some(found)
+    }
+
+    /// Whether a message of this id finished lately; perhaps a little longer ago than the window.
+    pub(crate) fn has_id(&self, id_hash: u64) -> bool {
+        self.new_ids.contains(&id_hash) || self.old_ids.contains(&id_hash)
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -66,10 +77,9 @@ impl Finished {
     /// Drops what is past the window.
     pub(crate) fn forget(&mut self, now: Timestamp, window: Duration) {
         if now.since(self.new_since) >= window.saturating_mul(2) {
-            self.new = HashMap::new();
-            self.old = HashMap::new();
+            *self = Self::default();
         } else if now.since(self.new_since) >= window {
-            self.old = HashMap::new();
+            (self.old, self.old_ids) = (HashMap::new(), HashSet::new());
         }
     }
 

@@ -24,7 +24,7 @@ pub(crate) use lease::{HandOut, Lease};
 pub(crate) use queue::Queue;
 pub(crate) use ready::Ask;
 pub(crate) use records::{Kept, Records, size as record_size};
-pub(crate) use slab::Status;
+pub(crate) use slab::{Queued, Status};
 
 use crate::{At, BulkMark, End, Fact, Given, InletId, MessageRef, Removal, Said};
 use hashbrown::HashMap;
@@ -47,6 +47,7 @@ pub struct State {
     pub(crate) bulks: Bulks,
     pub(crate) records: Records,
     freed: Vec<u64>,
+    woken: Vec<InletId>,
 }
 
 /// What one process holds.
@@ -89,6 +90,7 @@ impl State {
             bulks: Recent::new(BULKS_MAX),
             records: Records::default(),
             freed: Vec::new(),
+            woken: Vec::new(),
         }
     }
 
@@ -124,8 +126,24 @@ impl State {
 
     /// Makes everything that is due by `now` ready, so that two states of the same facts can be compared.
     pub fn advance(&mut self, now: Timestamp) {
-        let end = self.end;
-        self.queues.iter_mut().flatten().for_each(|queue| queue.promote(now, end));
+        let (end, woken) = (self.end, &mut self.woken);
+        for queue in self.queues.iter_mut().flatten() {
+            queue.promote(now, end);
+            if queue.moment.woken > 0 && !std::mem::replace(&mut queue.moment.listed, true) {
+                woken.push(queue.id);
+            }
+        }
+    }
+
+    /// Inlets at which something may be handed out that could not before, and how much; since the last call.
+    pub(crate) fn take_woken(&mut self, each: &mut dyn FnMut(&Queue, u32)) {
+        for id in std::mem::take(&mut self.woken) {
+            if let Some(queue) = self.queue_mut(id) {
+                let count = std::mem::take(&mut queue.moment.woken);
+                queue.moment.listed = false;
+                each(queue, count);
+            }
+        }
     }
 
     pub(crate) fn queue_mut(&mut self, id: InletId) -> Option<&mut Queue> {
@@ -154,8 +172,8 @@ impl State {
         self.end = position;
         self.time = self.time.max(time);
         match fact {
-            Fact::Enqueued { inlet, message, marks } => {
-                self.with(*inlet, |queue| queue.accept(position, time, message, marks));
+            Fact::Enqueued { inlet, message, marks, skew_us } => {
+                self.with(*inlet, |queue| queue.accept(position, time, message, marks, *skew_us));
             }
             Fact::Leased { request, holder, terms_us, given } => {
                 self.apply_leased(*request, holder, terms_us, given, position, time);
@@ -232,6 +250,9 @@ impl State {
         queue.promote(self.time, self.end);
         change(queue);
         self.freed.append(&mut queue.freed);
+        if queue.moment.woken > 0 && !std::mem::replace(&mut queue.moment.listed, true) {
+            self.woken.push(inlet);
+        }
     }
 
     fn mark_bulk(&mut self, bulk: &Option<BulkMark>) {

@@ -77,6 +77,8 @@ pub struct Counts {
 pub(crate) struct Moment {
     /// Messages that became ready, or could be handed out again, since somebody looked.
     pub(crate) woken: u32,
+    /// It stands in the list of those where somebody should look.
+    pub(crate) listed: bool,
     /// Repeats recognised.
     pub(crate) duplicates: u64,
     /// The process that gets nothing new until it is free to take a suspect alone, and until when it is believed to ask.
@@ -187,6 +189,17 @@ impl Queue {
         self.side(slot).and_then(|side| side.body).unwrap_or_else(|| self.slab.get(slot).seq)
     }
 
+    /// Sequences and latest bodies of the dead letters, or of the others that have no lease.
+    pub(crate) fn bodies(&self, dead: bool) -> Vec<(u64, u64)> {
+        let wanted = |slot: &u32| match self.slab.get(*slot).status {
+            Status::Dead => dead,
+            Status::Waiting | Status::Delayed => !dead,
+            _ => false,
+        };
+        let slots = self.slab.slots().filter(wanted);
+        slots.map(|slot| (self.slab.get(slot).seq, self.body(slot))).collect()
+    }
+
     pub(crate) fn order_key(&self, slot: u32) -> Option<Key> {
         match self.config.order {
             OrderPolicy::Unordered => None,
@@ -205,8 +218,15 @@ impl Queue {
 
     // ---- coming in ----
 
-    pub(crate) fn accept(&mut self, position: u64, time: Timestamp, message: &Message, marks: &Marks) {
-        let side = Side::of(message);
+    pub(crate) fn accept(
+        &mut self,
+        position: u64,
+        time: Timestamp,
+        message: &Message,
+        marks: &Marks,
+        skew_us: i64,
+    ) {
+        let side = Side::of(message, skew_us);
         let entry = Entry {
             seq: position,
             marks: *marks,
@@ -363,6 +383,15 @@ impl Queue {
         }
     }
 
+    /// Puts a message back that was taken but is not handed out after all.
+    pub(crate) fn return_taken(&mut self, slot: u32, ready_at: u64) {
+        let (fairness, suspect) = match self.side(slot) {
+            Some(side) => (side.fairness_key.clone(), side.suspect),
+            None => (None, false),
+        };
+        self.ready.push_returned(&mut self.slab, slot, fairness, suspect, ready_at);
+    }
+
     /// Finds out which member of an order key may be handed out now.
     pub(crate) fn reconsider(&mut self, key: &Key, position: u64) {
         let Some(chain) = self.chains.get(key) else { return };
@@ -434,7 +463,8 @@ impl Queue {
         let entry = self.slab.get(slot);
         let (dedup, fingerprint, seq) = (entry.marks.dedup, entry.marks.fingerprint, entry.seq);
         let id = self.side(slot).filter(|side| side.own_dedup_key).and_then(|side| side.id.clone());
-        let what = Remembered { fingerprint, seq, at: time, id };
+        let id_hash = self.slab.get(slot).marks.id;
+        let what = Remembered { id_hash, fingerprint, seq, at: time, id };
         self.finished.insert(dedup, what, self.dedup_window(), self.config.dedup_entries_max);
     }
 

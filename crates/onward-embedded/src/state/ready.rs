@@ -112,14 +112,14 @@ impl Ready {
     }
 
     /// Takes the next suspect that is visible and of an accepted type.
-    pub(crate) fn take_suspect(&mut self, slab: &mut Slab, ask: &mut Ask<'_>) -> Option<u32> {
-        let (&seq, &(slot, _)) = self.suspects.iter().find(|(_, (slot, position))| {
+    pub(crate) fn take_suspect(&mut self, slab: &mut Slab, ask: &Ask<'_>) -> Option<(u32, u64)> {
+        let (&seq, &(slot, position)) = self.suspects.iter().find(|(_, (slot, position))| {
             *position < ask.visible && ask.kinds.is_none_or(|kinds| kinds.contains(&slab.get(*slot).kind))
         })?;
         self.suspects.remove(&seq);
         slab.get_mut(slot).queued = Queued::No;
         self.len -= 1;
-        Some(slot)
+        Some((slot, position))
     }
 
     /// Whether a suspect waits that such a request could take.
@@ -129,34 +129,33 @@ impl Ready {
         })
     }
 
-    /// Takes the next message.
-    pub(crate) fn take(&mut self, slab: &mut Slab, ask: &mut Ask<'_>) -> Option<u32> {
+    /// Takes the next message; answers its slot and the position that made it ready.
+    pub(crate) fn take(&mut self, slab: &mut Slab, ask: &mut Ask<'_>) -> Option<(u32, u64)> {
         let mut order = [0usize; LEVELS];
         let used = self.levels_by_urgency(slab, ask, &mut order);
-        let slot = order[..used].iter().find_map(|&level| self.levels[level].take(slab, ask))?;
+        let taken = order[..used].iter().find_map(|&level| self.levels[level].take(slab, ask))?;
         self.len -= 1;
-        Some(slot)
+        Some(taken)
     }
 
     /// The slots in the order of priority, then arrival; for pages and for finding the least urgent one.
     pub(crate) fn slots(&self, slab: &Slab) -> Vec<u32> {
         let mut all = Vec::with_capacity(self.len);
         for level in self.levels.iter().rev() {
-            let from = all.len();
-            for lane in level.groups.values().flat_map(BTreeMap::values) {
-                all.extend(lane.fresh.iter().filter(|slot| slab.get(**slot).queued == Queued::Fresh));
-                all.extend(lane.returned.values().map(|(slot, _)| *slot));
-            }
-            all[from..].sort_by_key(|slot| slab.get(*slot).seq);
+            all.extend(level.slots(slab));
         }
         all.splice(0..0, self.suspects.values().map(|(slot, _)| *slot));
         all
     }
 
-    /// The oldest message of the lowest priority, if that is lower than `priority`.
-    pub(crate) fn least_urgent(&self, slab: &Slab, priority: u8) -> Option<u32> {
-        let level = self.levels.iter().take(usize::from(priority)).find(|level| level.len > 0)?;
-        level.oldest(slab).map(|(_, slot)| slot)
+    /// Messages of lower priority than `priority`, the lowest first, then the oldest.
+    pub(crate) fn less_urgent<'a>(&'a self, slab: &'a Slab, priority: u8) -> impl Iterator<Item = u32> + 'a {
+        let lower = self.levels.iter().take(usize::from(priority)).filter(|level| level.len > 0);
+        lower.flat_map(move |level| {
+            let first = level.oldest(slab).map(|(_, slot)| slot);
+            let rest = std::iter::once_with(move || level.slots(slab)).flatten();
+            first.into_iter().chain(rest.filter(move |slot| Some(*slot) != first))
+        })
     }
 
     /// The oldest of all.
@@ -200,6 +199,17 @@ impl Ready {
 }
 
 impl Level {
+    /// Its slots in arrival order.
+    fn slots(&self, slab: &Slab) -> Vec<u32> {
+        let mut all = Vec::with_capacity(self.len);
+        for lane in self.groups.values().flat_map(BTreeMap::values) {
+            all.extend(lane.fresh.iter().filter(|slot| slab.get(**slot).queued == Queued::Fresh));
+            all.extend(lane.returned.values().map(|(slot, _)| *slot));
+        }
+        all.sort_by_key(|slot| slab.get(*slot).seq);
+        all
+    }
+
     /// The oldest of the first few groups behind the one served last: with very many groups, of those next in turn.
     fn oldest(&self, slab: &Slab) -> Option<(u64, u32)> {
         const LOOK_MAX: usize = 64;
@@ -215,7 +225,7 @@ impl Level {
         self.groups.range((behind, Bound::Unbounded)).chain(self.groups.range((Bound::Unbounded, before)))
     }
 
-    fn take(&mut self, slab: &mut Slab, ask: &mut Ask<'_>) -> Option<u32> {
+    fn take(&mut self, slab: &mut Slab, ask: &mut Ask<'_>) -> Option<(u32, u64)> {
         let (fairness, kind) = self.in_turn().find_map(|(fairness, group)| {
             let lanes = group.iter().filter(|(kind, _)| ask.kinds.is_none_or(|kinds| kinds.contains(kind)));
             let first =
@@ -224,11 +234,11 @@ impl Level {
             (ask.allow)(fairness).then(|| (fairness.clone(), kind))
         })?;
         let lane = self.groups.get_mut(&fairness)?.get_mut(&kind)?;
-        let slot = lane.pop(slab, ask.visible)?;
+        let taken = lane.pop(slab, ask.visible)?;
         self.len -= 1;
         self.prune(&fairness, kind);
         self.served = Some(fairness);
-        Some(slot)
+        Some(taken)
     }
 
     /// Forgets an empty lane. Those without a fairness key are kept, up to a few: they fill again at once.
@@ -262,19 +272,19 @@ impl Lane {
         fresh.into_iter().chain(returned).min()
     }
 
-    fn pop(&mut self, slab: &mut Slab, visible: u64) -> Option<u32> {
+    fn pop(&mut self, slab: &mut Slab, visible: u64) -> Option<(u32, u64)> {
         let seq = self.visible_front(slab, visible)?;
-        let slot = match self.returned.remove(&seq) {
-            Some((slot, _)) => slot,
+        let (slot, position) = match self.returned.remove(&seq) {
+            Some(found) => found,
             None => {
                 let slot = self.fresh.pop_front()?;
                 slab.out_of_line(slot);
-                slot
+                (slot, seq)
             }
         };
         slab.get_mut(slot).queued = Queued::No;
         self.clean(slab);
-        Some(slot)
+        Some((slot, position))
     }
 
     /// Keeps the front of the fresh line a message that is really there, and the line free of too many skipped ones.

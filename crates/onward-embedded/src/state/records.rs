@@ -28,12 +28,14 @@ pub(crate) struct Records {
     by_key: BTreeMap<RecordKey, Kept>,
     expiring: BTreeSet<(Timestamp, RecordKey)>,
     bytes: u64,
+    audits: usize,
 }
 
 impl Records {
     pub(crate) fn put(&mut self, key: RecordKey, record: Kept) {
         self.remove(&key);
         self.bytes += size(&key, &record);
+        self.audits += usize::from(is_audit(&key));
         if let Some(expires) = record.expires {
             self.expiring.insert((expires, key.clone()));
         }
@@ -43,6 +45,7 @@ impl Records {
     pub(crate) fn remove(&mut self, key: &RecordKey) {
         if let Some(record) = self.by_key.remove(key) {
             self.bytes -= size(key, &record);
+            self.audits -= usize::from(is_audit(key));
             if let Some(expires) = record.expires {
                 self.expiring.remove(&(expires, key.clone()));
             }
@@ -87,13 +90,18 @@ impl Records {
         self.bytes
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.by_key.len()
+    /// How many entries the audit has.
+    pub(crate) fn audits(&self) -> usize {
+        self.audits
     }
 
     pub(crate) fn each(&self) -> impl Iterator<Item = (&RecordKey, &Kept)> {
         self.by_key.iter()
     }
+}
+
+fn is_audit(key: &RecordKey) -> bool {
+    key.as_str().starts_with(crate::AUDIT_PREFIX)
 }
 
 /// What a record costs, in bytes.

@@ -37,7 +37,8 @@ pub struct Side {
 
 impl Side {
     /// What a new message brings along; `None` when that is nothing.
-    pub(crate) fn of(message: &Message) -> Option<Box<Self>> {
+    pub(crate) fn of(message: &Message, skew_us: i64) -> Option<Box<Self>> {
+        let shift = |at: Timestamp| Timestamp::from_micros(at.as_micros().saturating_add(skew_us));
         let own_dedup_key = message.dedup_key.is_some();
         let named = own_dedup_key || message.unique_key.is_some();
         let side = Self {
@@ -46,8 +47,8 @@ impl Side {
             unique_key: message.unique_key.clone(),
             id: named.then(|| message.id.clone()),
             own_dedup_key,
-            due: message.due,
-            expiry: message.expiry,
+            due: message.due.map(shift),
+            expiry: message.expiry.map(shift),
             edition_number: message.edition,
             ..Self::default()
         };

@@ -1,0 +1,278 @@
+//! Handing out and extending.
+
+use super::{Bodies, Core, Inner, Matches, refused, signal::Signal, signal_of, waits::Mark};
+use crate::{
+    AppendError, Store,
+    plan::{self, Draft, Picked},
+};
+use futures::future::select_all;
+use onward_core::{
+    Delivery, Error, ErrorKind, Extended, LEASE_COUNT_MAX, LEASE_INLETS_MAX, LEASE_WAIT_SECS_MAX,
+    LeaseRequest, LeaseToken, Result, Timestamp,
+};
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+
+/// Shortest lease.
+const LEASE_MIN: Duration = Duration::from_millis(10);
+/// Longest term of a lease; extensions may go on for ever.
+const LEASE_MAX: Duration = Duration::from_secs(12 * 3600);
+/// Most types of one request.
+const ACCEPTS_MAX: usize = 256;
+
+enum Tried {
+    Got(Vec<Picked>, u64),
+    Nothing { retry_at: Option<Timestamp>, held_back: bool },
+    Busy,
+}
+
+type Waiting<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+impl<S: Store> Core<S> {
+    pub(super) async fn lease(self: &Arc<Self>, request: LeaseRequest) -> Result<Vec<Delivery>> {
+        let _running = self.enter()?;
+        check(&request)?;
+        self.declare_missing(&request).await?;
+        let until = self.env.monotonic() + request.wait;
+        let mut choosy = !request.accepts.is_empty();
+        let signals = if request.wait.is_zero() { Vec::new() } else { self.signals(&request) };
+        loop {
+            let mut waiting = self.waiting(&signals, choosy);
+            let (retry_at, room) = match self.try_lease(&request)? {
+                Tried::Got(picked, end) => return self.deliver(picked, end).await,
+                Tried::Nothing { retry_at, held_back } => {
+                    if held_back && !choosy {
+                        // Another process may take what this one may not: pass the wake-up on, then wait with those
+                        // who are woken every time.
+                        signals.iter().for_each(|signal| signal.any.notify_one());
+                        choosy = true;
+                        continue;
+                    }
+                    (retry_at, false)
+                }
+                Tried::Busy => (None, true),
+            };
+            let left = until.saturating_sub(self.env.monotonic());
+            if self.closed.load(std::sync::atomic::Ordering::Acquire) {
+                return Err(Error::closed("the engine was closed"));
+            }
+            if left.is_zero() && !room {
+                return Ok(Vec::new());
+            }
+            let retry = retry_at.map(|at| at.since(self.clock.now()).max(Duration::from_millis(1)));
+            let sleep =
+                if room { Duration::from_millis(5) } else { retry.map_or(left, |retry| retry.min(left)) };
+            waiting.push(self.env.sleep(sleep));
+            select_all(waiting).await;
+        }
+    }
+
+    /// The request's inlets, those that are missing declared with defaults.
+    async fn declare_missing(&self, request: &LeaseRequest) -> Result<()> {
+        loop {
+            let room = self.waits.room.notified();
+            let tried = {
+                let mut inner = self.inner.lock();
+                let missing = plan::missing(&inner.state, request);
+                if missing.is_empty() {
+                    return Ok(());
+                }
+                if self.options.strict || missing.iter().any(|i| !matches!(i, onward_core::Inlet::Queue(_))) {
+                    return Err(plan::refuse_missing(&missing));
+                }
+                let (mut random, bodies, matches) = (|| self.env.random(), Bodies::new(), Matches::new());
+                let ctx = self.context(&mut random, None, &bodies, &matches);
+                let mut draft = Draft::new();
+                for inlet in missing {
+                    plan::declare_default(&inner.state, &mut draft, inlet, &ctx)?;
+                }
+                let now = ctx.now;
+                self.append(&mut inner, &draft, now)
+            };
+            match tried {
+                Ok(()) => return Ok(()),
+                Err(AppendError::Busy) => room.await,
+                Err(error) => return Err(refused(error)),
+            }
+        }
+    }
+
+    fn signals(&self, request: &LeaseRequest) -> Vec<Arc<Signal>> {
+        let mut inner = self.inner.lock();
+        let Inner { state, signals, .. } = &mut *inner;
+        let queues = request.inlets.iter().filter_map(|weighted| state.find(&weighted.inlet));
+        queues.map(|queue| signal_of(signals, queue.id.0 as usize, &queue.name, &self.hints)).collect()
+    }
+
+    /// What a request that found nothing waits for. It is armed before the next look, so that nothing is missed.
+    fn waiting<'a>(&'a self, signals: &'a [Arc<Signal>], choosy: bool) -> Vec<Waiting<'a>> {
+        if signals.is_empty() {
+            return Vec::new();
+        }
+        let mut waiting: Vec<Waiting<'a>> = Vec::with_capacity(signals.len() + 2);
+        let mut arm = |notify: &'a tokio::sync::Notify| {
+            let mut notified = Box::pin(notify.notified());
+            notified.as_mut().enable();
+            waiting.push(notified);
+        };
+        arm(&self.closing);
+        signals.iter().for_each(|signal| arm(if choosy { &signal.choosy } else { &signal.any }));
+        waiting
+    }
+
+    fn try_lease(&self, request: &LeaseRequest) -> Result<Tried> {
+        let mut inner = self.inner.lock();
+        let inner = &mut *inner;
+        let now = self.clock.now();
+        let process = &request.holder.process;
+        if let Some(picked) = plan::deliveries_of(&inner.state, request.request_id, process, now) {
+            return Ok(Tried::Got(picked, inner.end));
+        }
+        match self.end_overdue(inner, request) {
+            Ok(()) => {}
+            Err(AppendError::Busy) => return Ok(Tried::Busy),
+            Err(error) => return Err(refused(error)),
+        }
+        let (mut random, bodies, matches) = (|| self.env.random(), Bodies::new(), Matches::new());
+        let mut ctx = self.context(&mut random, None, &bodies, &matches);
+        let mut draft = std::mem::take(&mut inner.draft);
+        draft.clear();
+        let plan = plan::lease(&mut inner.state, &mut draft, request, &mut ctx);
+        let now = ctx.now;
+        let appended = self.append(inner, &draft, now);
+        inner.draft = draft;
+        match appended {
+            Ok(()) if plan.picked.is_empty() => {
+                Ok(Tried::Nothing { retry_at: plan.retry_at, held_back: plan.held_back })
+            }
+            Ok(()) => Ok(Tried::Got(plan.picked, inner.end)),
+            Err(error) => {
+                plan::put_back(&mut inner.state, &plan);
+                match error {
+                    AppendError::Busy => Ok(Tried::Busy),
+                    error => Err(refused(error)),
+                }
+            }
+        }
+    }
+
+    /// Leases and messages of the request's inlets whose time has run out are ended before anything is handed out.
+    fn end_overdue(&self, inner: &mut Inner, request: &LeaseRequest) -> Result<(), AppendError> {
+        let now = self.clock.now();
+        for weighted in &request.inlets {
+            let overdue = |queue: &&crate::state::Queue| plan::queue_is_overdue(queue, now);
+            if let Some(id) = inner.state.find(&weighted.inlet).filter(overdue).map(|queue| queue.id) {
+                self.step(inner, Some(id))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until the leases are written, then reads the bodies.
+    async fn deliver(&self, picked: Vec<Picked>, end: u64) -> Result<Vec<Delivery>> {
+        self.waits.reach(Mark::Written, end).await?;
+        let (mut deliveries, mut failure) = (Vec::with_capacity(picked.len()), None);
+        let given_at = self.clock.now();
+        for one in picked {
+            let stored = match self.store.read(one.body) {
+                Ok(stored) => stored,
+                // Its queue was dropped meanwhile.
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                Err(error) => {
+                    failure = Some(error);
+                    continue;
+                }
+            };
+            let message = Arc::unwrap_or_clone(stored.message);
+            deliveries.push(Delivery {
+                token: one.token(message.id.clone()),
+                attempt: one.given.attempt,
+                lease: one.deadline.since(given_at),
+                accepted_at: one.accepted_at,
+                position: Some(one.position()),
+                progress: one.progress,
+                causes: one.causes.into_iter().map(Arc::unwrap_or_clone).collect(),
+                suspect: one.suspect,
+                message,
+            });
+        }
+        match failure {
+            // What can't be read keeps its lease, fails when that ends, and so comes to the dead letters.
+            Some(failure) if deliveries.is_empty() => Err(failure),
+            _ => Ok(deliveries),
+        }
+    }
+
+    pub(super) async fn extend(
+        self: &Arc<Self>,
+        tokens: Vec<LeaseToken>,
+        by: Duration,
+    ) -> Result<Vec<Result<Extended>>> {
+        let _running = self.enter()?;
+        if tokens.len() > LEASE_COUNT_MAX {
+            return Err(Error::invalid(format!(
+                "{} leases in one call, more than {LEASE_COUNT_MAX}",
+                tokens.len()
+            )));
+        }
+        check_term(by)?;
+        loop {
+            let room = self.waits.room.notified();
+            let tried = {
+                let mut inner = self.inner.lock();
+                let (mut random, bodies, matches) = (|| self.env.random(), Bodies::new(), Matches::new());
+                let ctx = self.context(&mut random, None, &bodies, &matches);
+                let mut draft = Draft::new();
+                let results = plan::extend(&inner.state, &mut draft, &tokens, by, &ctx);
+                let now = ctx.now;
+                self.append(&mut inner, &draft, now).map(|()| (results, inner.end))
+            };
+            match tried {
+                Ok((results, end)) => {
+                    self.waits.reach(Mark::Written, end).await?;
+                    let extended = |(lease, cancel_requested)| Extended { lease, cancel_requested };
+                    return Ok(results.into_iter().map(|result| result.map(extended)).collect());
+                }
+                Err(AppendError::Busy) => room.await,
+                Err(error) => return Err(refused(error)),
+            }
+        }
+    }
+}
+
+fn check(request: &LeaseRequest) -> Result<()> {
+    let must = |holds: bool, field: &str, what: String| match holds {
+        true => Ok(()),
+        false => Err(Error::invalid(what).at(format!("`{field}`"))),
+    };
+    let count = request.count_max as usize;
+    must(
+        (1..=LEASE_COUNT_MAX).contains(&count),
+        "count_max",
+        format!("is {count}; use 1 to {LEASE_COUNT_MAX}"),
+    )?;
+    let inlets = request.inlets.len();
+    must(
+        (1..=LEASE_INLETS_MAX).contains(&inlets),
+        "inlets",
+        format!("has {inlets}; name 1 to {LEASE_INLETS_MAX}"),
+    )?;
+    let wait = request.wait;
+    must(
+        wait <= Duration::from_secs(LEASE_WAIT_SECS_MAX),
+        "wait",
+        format!("is {wait:?}; wait at most {LEASE_WAIT_SECS_MAX} s, then ask again"),
+    )?;
+    must(request.inlets.iter().all(|inlet| inlet.weight >= 1), "weight", "is 0; use at least 1".to_owned())?;
+    let accepts = request.accepts.len();
+    must(accepts <= ACCEPTS_MAX, "accepts", format!("has {accepts} types; name at most {ACCEPTS_MAX}"))?;
+    request.lease.map_or(Ok(()), check_term)
+}
+
+fn check_term(term: Duration) -> Result<()> {
+    if (LEASE_MIN..=LEASE_MAX).contains(&term) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("is {term:?}"))
+        .at("the lease")
+        .mend("use 10 ms to 12 h, and extend it while at work"))
+}

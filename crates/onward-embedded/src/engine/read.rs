@@ -1,0 +1,312 @@
+//! Reading: messages, records, numbers, health. Never hands anything out.
+
+use super::{
+    Core,
+    view::{self, Glimpse},
+};
+use crate::{
+    Store,
+    state::{Queue, Status},
+};
+use onward_core::{
+    Cursor, Durability, Error, FindBy, Health, Inlet, MessageQuery, MessageState, MessageView, PAGE_MAX,
+    Page, Position, Problem, Record, RecordKey, RecordQuery, Result, Stats, Topology,
+};
+use std::{sync::Arc, sync::atomic::Ordering, time::Duration};
+
+/// Most bodies that one search by correlation reads; the page then ends early, with a cursor.
+const SCAN_MAX: usize = 10_000;
+
+/// A wall clock that is off by more is told by health.
+const SKEW_MAX: Duration = Duration::from_secs(1);
+
+impl<S: Store> Core<S> {
+    pub(super) async fn topology(self: &Arc<Self>) -> Result<Topology> {
+        let _running = self.enter()?;
+        let (topology, end) = {
+            let inner = self.inner.lock();
+            let inlets = inner.state.queues().map(|queue| (queue.name.clone(), (*queue.config).clone()));
+            let paused = inner.state.queues().filter(|queue| queue.paused).map(|queue| queue.name.clone());
+            let mut topology =
+                Topology { inlets: inlets.collect(), paused: paused.collect(), ..Topology::default() };
+            topology.inlets.sort_by(|a, b| a.0.cmp(&b.0));
+            (topology, inner.end)
+        };
+        self.seen(end).await;
+        Ok(topology)
+    }
+
+    pub(super) async fn find(self: &Arc<Self>, query: MessageQuery) -> Result<Page<MessageView>> {
+        let _running = self.enter()?;
+        let limit = limit(query.limit)?;
+        if let FindBy::Correlation(correlation) = &query.by {
+            let correlation = correlation.clone();
+            return self.find_by_correlation(&query, &correlation, limit).await;
+        }
+        let (glimpses, next, end) = {
+            let mut inner = self.inner.lock();
+            inner.state.advance(self.clock.now());
+            self.fire_woken(&mut inner);
+            let queue = inner.state.find(&query.inlet).ok_or_else(|| crate::plan::no_inlet(&query.inlet))?;
+            let after = query.after.as_ref().map(parse).transpose()?;
+            let mut found = match &query.by {
+                FindBy::Id(id) => {
+                    queue.slot_of_id(self.marker.id(id)).into_iter().map(|slot| (0, 0, slot)).collect()
+                }
+                FindBy::State(state) => of_state(queue, *state, after, limit),
+                FindBy::OrderKey(key) => of_order_key(queue, key, after),
+                FindBy::Correlation(_) => Vec::new(),
+            };
+            let more = found.len() > limit;
+            found.truncate(limit);
+            let next = found.last().filter(|_| more).map(|(first, second, _)| cursor(*first, *second));
+            let glimpses = found.iter().map(|(_, _, slot)| view::glimpse(queue, *slot)).collect();
+            (glimpses, next, inner.end)
+        };
+        self.seen(end).await;
+        Ok(Page { items: self.show(glimpses)?, next })
+    }
+
+    /// The state does not know correlation ids: reads the bodies, so many at a time.
+    async fn find_by_correlation(
+        &self,
+        query: &MessageQuery,
+        correlation: &str,
+        limit: usize,
+    ) -> Result<Page<MessageView>> {
+        let after = query.after.as_ref().map(parse).transpose()?;
+        let (candidates, more, end): (Vec<Glimpse>, bool, u64) = {
+            let inner = self.inner.lock();
+            let queue = inner.state.find(&query.inlet).ok_or_else(|| crate::plan::no_inlet(&query.inlet))?;
+            let unended = |slot: &u32| !matches!(queue.slab.get(*slot).status, Status::Kept | Status::Gone);
+            let mut slots = smallest(queue, queue.slab.slots().filter(unended), after, SCAN_MAX);
+            let more = slots.len() > SCAN_MAX;
+            slots.truncate(SCAN_MAX);
+            (slots.iter().map(|(_, _, slot)| view::glimpse(queue, *slot)).collect(), more, inner.end)
+        };
+        self.seen(end).await;
+        let (mut items, mut last) = (Vec::new(), None);
+        for glimpse in candidates {
+            if items.len() == limit {
+                return Ok(Page { items, next: last.map(|seq| cursor(seq, 0)) });
+            }
+            last = Some(glimpse.seq);
+            let found = self.show(vec![glimpse])?;
+            items.extend(found.into_iter().filter(|view| view.message.correlation() == correlation));
+        }
+        Ok(Page { items, next: last.filter(|_| more).map(|seq| cursor(seq, 0)) })
+    }
+
+    pub(super) async fn get_records(self: &Arc<Self>, query: RecordQuery) -> Result<Page<Record>> {
+        let _running = self.enter()?;
+        let (page, end) = {
+            let inner = self.inner.lock();
+            let (records, now) = (&inner.state.records, self.clock.now());
+            let show = |key: &RecordKey, kept: &crate::state::Kept| Record {
+                key: key.clone(),
+                value: kept.value.clone(),
+                revision: kept.revision,
+                expires: kept.expires,
+                written: kept.written,
+                position: Some(Position(kept.revision)),
+            };
+            let page = match query {
+                RecordQuery::Keys(keys) => {
+                    limit(keys.len().max(1))?;
+                    let found = keys.iter().filter_map(|key| Some(show(key, records.get(key, now)?)));
+                    Page::whole(found.collect())
+                }
+                RecordQuery::Prefix { prefix, after, limit: most } => {
+                    let most = limit(most)?;
+                    let after = after.map(|cursor| RecordKey::try_from(cursor.0)).transpose()?;
+                    let found = records.range(&prefix, after.as_ref(), now);
+                    let mut items: Vec<Record> =
+                        found.take(most + 1).map(|(key, kept)| show(key, kept)).collect();
+                    let more = items.len() > most;
+                    items.truncate(most);
+                    let next = items.last().filter(|_| more).map(|last| Cursor(last.key.to_string()));
+                    Page { items, next }
+                }
+            };
+            (page, inner.end)
+        };
+        self.seen(end).await;
+        Ok(page)
+    }
+
+    pub(super) async fn stats(self: &Arc<Self>, inlets: Vec<Inlet>) -> Result<Vec<Stats>> {
+        let _running = self.enter()?;
+        let (mut stats, leases, end) = {
+            let mut inner = self.inner.lock();
+            let now = self.clock.now();
+            inner.state.advance(now);
+            self.fire_woken(&mut inner);
+            let state = &inner.state;
+            let queues: Vec<&Queue> = if inlets.is_empty() {
+                let mut all: Vec<&Queue> = state.queues().collect();
+                all.sort_by(|a, b| a.name.cmp(&b.name));
+                all
+            } else {
+                let named =
+                    inlets.iter().map(|inlet| state.find(inlet).ok_or_else(|| crate::plan::no_inlet(inlet)));
+                named.collect::<Result<_>>()?
+            };
+            let stats: Vec<Stats> = queues.iter().map(|queue| stats_of(queue, now)).collect();
+            let leases: Vec<Vec<Glimpse>> = queues.iter().map(|queue| leases_of(queue)).collect();
+            (stats, leases, inner.end)
+        };
+        self.seen(end).await;
+        for (stats, leases) in stats.iter_mut().zip(leases) {
+            stats.leases = self.show(leases)?.into_iter().filter_map(|view| view.lease).collect();
+        }
+        Ok(stats)
+    }
+
+    pub(super) fn health(&self) -> Health {
+        let now = self.env.now();
+        let mut problems = self.store.problems();
+        let failure = self.waits.failure();
+        if let Some(error) = failure.as_ref().filter(|_| problems.is_empty()) {
+            problems.push(Problem {
+                what: format!("a write failed, nothing more is accepted: {error}"),
+                since: now,
+                mend: "free the cause, then reopen the store".to_owned(),
+            });
+        }
+        let skew = Duration::from_micros(self.clock.skew_us().unsigned_abs());
+        if skew > SKEW_MAX {
+            problems.push(Problem {
+                what: format!(
+                    "the wall clock has jumped: it is {skew:?} off the engine's, which it does not touch"
+                ),
+                since: now,
+                mend: "set the clock right, then reopen the store".to_owned(),
+            });
+        }
+        for queue in self.inner.lock().state.queues().filter(|queue| queue.stopped_dead_full()) {
+            problems.push(Problem {
+                what: format!("`{}` hands out nothing: it has {} dead letters", queue.name, queue.books.dead),
+                since: now,
+                mend: "redrive or purge dead letters, or raise `dead_max`".to_owned(),
+            });
+        }
+        let closed = self.closed.load(Ordering::Acquire);
+        let durability: Durability = self.capabilities.durability;
+        Health { readable: !closed, writable: !closed && failure.is_none(), durability, problems }
+    }
+}
+
+fn stats_of(queue: &Queue, now: onward_core::Timestamp) -> Stats {
+    let oldest = queue.ready.oldest(&queue.slab).map(|slot| queue.slab.get(slot).accepted_at);
+    let blocked = queue.chains.values().filter_map(|chain| chain.members.values().next());
+    let oldest_blocked = || {
+        let waiting = blocked.filter(|slot| queue.slab.get(**slot).status == Status::Waiting);
+        waiting.map(|slot| queue.slab.get(*slot).accepted_at).min()
+    };
+    Stats {
+        inlet: queue.name.clone(),
+        books: queue.books,
+        approximate: false,
+        blocked: queue.blocked(),
+        bytes: queue.bytes,
+        oldest_waiting: oldest.into_iter().chain(oldest_blocked()).min(),
+        next_due: queue.due.first().map(|(at, _, _)| *at),
+        deliveries: queue.counts.deliveries,
+        failures: queue.counts.failures,
+        lost_at_most_once: queue.counts.lost,
+        duplicates: queue.moment.duplicates,
+        dedup_entries: queue.finished.len(),
+        dedup_window_ms: queue.finished.window(now, queue.dedup_window()).as_millis() as u64,
+        paused: queue.paused,
+        stopped_dead_full: queue.stopped_dead_full(),
+        leases: Vec::new(),
+    }
+}
+
+/// Live leases, oldest first.
+fn leases_of(queue: &Queue) -> Vec<Glimpse> {
+    let mut leases: Vec<_> =
+        queue.leases.iter().map(|(seq, lease)| (lease.since, *seq, lease.slot)).collect();
+    leases.sort_unstable();
+    leases.truncate(PAGE_MAX);
+    leases.iter().map(|(_, _, slot)| view::glimpse(queue, *slot)).collect()
+}
+
+/// A place in a page: two numbers in order, and the slot.
+type Found = Vec<(u64, u64, u32)>;
+
+fn of_state(queue: &Queue, state: MessageState, after: Option<(u64, u64)>, limit: usize) -> Found {
+    match state {
+        MessageState::Dead => {
+            let from = after.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
+            let range = queue.dead.range((from, std::ops::Bound::Unbounded));
+            range.take(limit + 1).map(|((position, seq), slot)| (*position, *seq, *slot)).collect()
+        }
+        MessageState::Leased => {
+            let leased = |slot: &u32| queue.slab.get(*slot).status == Status::Leased;
+            smallest(queue, queue.leases.values().map(|lease| lease.slot).filter(leased), after, limit)
+        }
+        MessageState::Delayed => smallest(queue, queue.due.iter().map(|(_, _, slot)| *slot), after, limit),
+        MessageState::Waiting => {
+            let waiting = |slot: &u32| queue.slab.get(*slot).status == Status::Waiting;
+            smallest(queue, queue.slab.slots().filter(waiting), after, limit)
+        }
+        MessageState::Done | MessageState::Expired | MessageState::Cancelled => {
+            let ended = queue.kept.iter().map(|(_, _, slot)| *slot);
+            smallest(queue, ended.filter(|slot| view::state_of(queue, *slot) == state), after, limit)
+        }
+    }
+}
+
+fn of_order_key(queue: &Queue, key: &onward_core::Key, after: Option<(u64, u64)>) -> Found {
+    let has_key = |slot: &u32| queue.side(*slot).is_some_and(|side| side.order_key.as_ref() == Some(key));
+    let unended = |slot: &u32| queue.slab.get(*slot).status != Status::Kept;
+    match queue.chains.get(key) {
+        Some(chain) => {
+            smallest(queue, chain.members.values().chain(chain.dead.values()).copied(), after, PAGE_MAX)
+        }
+        None => smallest(queue, queue.slab.slots().filter(has_key).filter(unended), after, PAGE_MAX),
+    }
+}
+
+/// The oldest `limit` and one more of them, behind `after`, in order.
+fn smallest(
+    queue: &Queue,
+    slots: impl Iterator<Item = u32>,
+    after: Option<(u64, u64)>,
+    limit: usize,
+) -> Found {
+    let mut heap = std::collections::BinaryHeap::with_capacity(limit.min(PAGE_MAX) + 2);
+    for slot in slots {
+        let seq = queue.slab.get(slot).seq;
+        if after.is_none_or(|(last, _)| seq > last) {
+            heap.push((seq, 0, slot));
+            if heap.len() > limit + 1 {
+                heap.pop();
+            }
+        }
+    }
+    heap.into_sorted_vec()
+}
+
+fn limit(asked: usize) -> Result<usize> {
+    if (1..=PAGE_MAX).contains(&asked) {
+        return Ok(asked);
+    }
+    Err(Error::invalid(format!("is {asked}"))
+        .at("`limit`")
+        .mend(format!("use 1 to {PAGE_MAX}, and the cursor for more")))
+}
+
+fn cursor(first: u64, second: u64) -> Cursor {
+    Cursor(format!("{first}.{second}"))
+}
+
+fn parse(cursor: &Cursor) -> Result<(u64, u64)> {
+    let parsed = cursor.0.split_once('.').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+    parsed.ok_or_else(|| {
+        Error::invalid("is not one of this engine")
+            .at("the cursor")
+            .mend("use `next` of the page before, unchanged")
+    })
+}

@@ -1,0 +1,120 @@
+//! The clock: a task that sleeps until something is due, and does it.
+
+use super::{Bodies, Core, Embedded, Inner, Matches};
+use crate::{AppendError, Fact, InletId, Store, plan, plan::Draft};
+use onward_core::Timestamp;
+use std::{
+    sync::{Arc, Weak, atomic::Ordering},
+    time::Duration,
+};
+
+/// When the store is busy, the clock tries again so much later.
+const BUSY_WAIT: Duration = Duration::from_millis(5);
+/// When the store has failed or is full, the clock tries again so much later.
+const REFUSED_WAIT: Duration = Duration::from_secs(1);
+
+impl<S: Store> Embedded<S> {
+    /// Does everything that is due now; answers when to call again. For [`super::Options::manual_clock`].
+    pub fn tick(&self) -> Option<Duration> {
+        self.core.tick()
+    }
+}
+
+impl<S: Store> Core<S> {
+    /// Starts the clock task with the first call, since only then a runtime is there.
+    pub(super) fn start_clock(self: &Arc<Self>) {
+        if self.options.manual_clock || self.ticking.load(Ordering::Relaxed) {
+            return;
+        }
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        if !self.ticking.swap(true, Ordering::AcqRel) {
+            runtime.spawn(run(Arc::downgrade(self)));
+        }
+    }
+
+    /// Does what is due; answers how long nothing is.
+    fn tick(&self) -> Option<Duration> {
+        let mut inner = self.inner.lock();
+        let inner = &mut *inner;
+        loop {
+            match self.step(inner, None) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(AppendError::Busy) => return Some(BUSY_WAIT),
+                Err(_) => return Some(REFUSED_WAIT),
+            }
+        }
+        inner.armed = plan::next_tick(&inner.state);
+        inner.armed.map(|at| at.since(self.clock.now()))
+    }
+
+    /// One step of the clock, in one inlet or all; answers whether more is left.
+    pub(super) fn step(&self, inner: &mut Inner, only: Option<InletId>) -> Result<bool, AppendError> {
+        let (mut random, bodies, matches) = (|| self.env.random(), Bodies::new(), Matches::new());
+        let mut ctx = self.context(&mut random, None, &bodies, &matches);
+        let now = ctx.now;
+        if only.is_none() {
+            inner.state.advance(now);
+            self.fire_woken(inner);
+        }
+        let mut draft = Draft::new();
+        let more = plan::tick(&inner.state, &mut draft, only, &mut ctx);
+        self.append(inner, &draft, now).map(|()| more)
+    }
+
+    /// Wakes the clock task when something of this draft is due before it would wake by itself.
+    pub(super) fn arm(&self, inner: &mut Inner, draft: &Draft) {
+        let timed = |fact: &Fact| !matches!(fact, Fact::Enqueued { message, .. } if message.due.is_none() && message.expiry.is_none());
+        if !draft.facts.iter().any(timed) {
+            return;
+        }
+        let mut earliest: Option<Timestamp> = None;
+        let mut last = None;
+        for fact in &draft.facts {
+            let inlet = match fact {
+                Fact::Enqueued { inlet, .. } | Fact::Redriven { inlet, .. } | Fact::Removed { inlet, .. } => {
+                    *inlet
+                }
+                Fact::Settled { at, .. } | Fact::Rescheduled { at, .. } => at.inlet,
+                Fact::Leased { given, .. } => match given.first() {
+                    Some(given) => given.at.inlet,
+                    None => continue,
+                },
+                Fact::RecordPut { expires, .. } => {
+                    earliest = earliest.into_iter().chain(*expires).min();
+                    continue;
+                }
+                _ => continue,
+            };
+            if last.replace(inlet) != Some(inlet) {
+                let due = inner.state.queue(inlet).and_then(plan::next_of);
+                earliest = earliest.into_iter().chain(due).min();
+            }
+        }
+        if let Some(at) = earliest.filter(|at| inner.armed.is_none_or(|armed| *at < armed)) {
+            inner.armed = Some(at);
+            self.rearm.notify_one();
+        }
+    }
+}
+
+/// Runs until the engine is dropped or closed. It holds the engine only while it works.
+async fn run<S: Store>(core: Weak<Core<S>>) {
+    loop {
+        let Some(strong) = core.upgrade() else { return };
+        if strong.closed.load(Ordering::Acquire) && strong.running.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let wait = strong.tick();
+        let env = strong.env.clone();
+        let rearm = strong.rearm.clone();
+        drop(strong);
+        match wait {
+            Some(wait) => {
+                let sleep = env.sleep(wait.max(Duration::from_millis(1)));
+                futures::future::select(std::pin::pin!(rearm.notified()), sleep).await;
+            }
+            None => rearm.notified().await,
+        }
+    }
+}

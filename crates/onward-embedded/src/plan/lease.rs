@@ -1,0 +1,387 @@
+//! Choosing what is handed out to whom, and extending.
+
+use super::{
+    Context, Draft, no_inlet,
+    settle::{self, lost},
+};
+use crate::{
+    At, Fact, Given, InletId, State,
+    state::{Ask, LeaseMark, Queue},
+    token,
+};
+use onward_core::{
+    Cause, Error, Inlet, Key, LeaseRequest, LeaseToken, MessageId, Payload, Position, ProcessId, RequestId,
+    Result, Timestamp,
+};
+use std::{sync::Arc, time::Duration};
+
+/// So long a process is believed to ask again, while nothing new is given to it for a suspect's sake.
+const DRAIN_PATIENCE: Duration = Duration::from_secs(30);
+
+/// One message that is handed out, with all that a delivery needs but the body.
+#[derive(Debug, Clone)]
+pub(crate) struct Picked {
+    pub(crate) inlet: Inlet,
+    pub(crate) given: Given,
+    pub(crate) slot: u32,
+    /// The position that had made it ready.
+    pub(crate) ready_at: u64,
+    pub(crate) size: u32,
+    pub(crate) body: u64,
+    pub(crate) term: Duration,
+    pub(crate) deadline: Timestamp,
+    pub(crate) accepted_at: Timestamp,
+    pub(crate) progress: Option<Payload>,
+    pub(crate) causes: Vec<Arc<Cause>>,
+    pub(crate) fairness: Option<Key>,
+    pub(crate) suspect: bool,
+    pub(crate) mark: LeaseMark,
+}
+
+impl Picked {
+    fn fairness_is(&self, key: &Key) -> bool {
+        self.fairness.as_ref() == Some(key)
+    }
+
+    pub(crate) fn token(&self, id: MessageId) -> LeaseToken {
+        token::seal(self.inlet.clone(), id, self.mark)
+    }
+
+    pub(crate) fn position(&self) -> Position {
+        Position(self.given.at.message.seq)
+    }
+}
+
+/// What a request gets now.
+#[derive(Debug, Default)]
+pub(crate) struct LeasePlan {
+    pub(crate) picked: Vec<Picked>,
+    /// When asking again may help, though nothing else happens (a rate).
+    pub(crate) retry_at: Option<Timestamp>,
+    /// It got nothing because of what its own process holds.
+    pub(crate) held_back: bool,
+}
+
+/// One request while it is being answered.
+struct Taking<'a> {
+    request: &'a LeaseRequest,
+    plan: LeasePlan,
+    bytes: u64,
+    process_leases: u64,
+    process_suspects: u64,
+    full: bool,
+}
+
+/// Takes messages out of the ready structures for a request. When nothing comes of it, [`put_back`] undoes it.
+pub(crate) fn plan(
+    state: &mut State,
+    draft: &mut Draft,
+    request: &LeaseRequest,
+    ctx: &mut Context<'_>,
+) -> LeasePlan {
+    let process = state.processes.get(&request.holder.process).copied().unwrap_or_default();
+    let mut taking = Taking {
+        request,
+        plan: LeasePlan::default(),
+        bytes: 0,
+        process_leases: process.leases,
+        process_suspects: process.suspects,
+        full: false,
+    };
+    let mut open: Vec<(InletId, u64)> = Vec::with_capacity(request.inlets.len());
+    for weighted in &request.inlets {
+        if let Some(queue) = state.find(&weighted.inlet) {
+            open.push((queue.id, u64::from(weighted.weight.max(1))));
+        }
+    }
+    let epoch = state.epoch();
+    while !taking.full && taking.plan.picked.len() < request.count_max as usize && !open.is_empty() {
+        let at = choose(&open, ctx);
+        let Some(queue) = state.queue_mut(open[at].0) else { break };
+        if !taking.one(queue, epoch, ctx) {
+            open.swap_remove(at);
+        }
+    }
+    let plan = taking.plan;
+    if !plan.picked.is_empty() {
+        draft.drain(Fact::Leased {
+            request: request.request_id,
+            holder: request.holder.clone(),
+            terms_us: plan.picked.iter().map(|picked| picked.term.as_micros() as u64).collect(),
+            given: plan.picked.iter().map(|picked| picked.given).collect(),
+        });
+    }
+    plan
+}
+
+/// One of several inlets, by chance in proportion to their weights.
+fn choose(open: &[(InletId, u64)], ctx: &mut Context<'_>) -> usize {
+    if open.len() == 1 {
+        return 0;
+    }
+    let total: u64 = open.iter().map(|(_, weight)| weight).sum();
+    let mut ticket = (ctx.random)() % total.max(1);
+    for (at, (_, weight)) in open.iter().enumerate() {
+        if ticket < *weight {
+            return at;
+        }
+        ticket -= weight;
+    }
+    0
+}
+
+impl Taking<'_> {
+    /// Takes one message from an inlet; `false` when it has none for this request.
+    fn one(&mut self, queue: &mut Queue, epoch: u32, ctx: &mut Context<'_>) -> bool {
+        queue.promote(ctx.now, ctx.visible);
+        let kinds = self.kinds(queue);
+        if kinds.as_ref().is_some_and(Vec::is_empty) || !self.may_hand_out(queue, ctx) {
+            return false;
+        }
+        match self.suspect(queue, kinds.as_deref(), ctx) {
+            Suspect::Taken(slot, ready_at) => {
+                self.add(queue, slot, ready_at, epoch, true, ctx);
+                self.full = true;
+                return true;
+            }
+            Suspect::HeldBack => {
+                self.plan.held_back |= self.plan.picked.is_empty();
+                return false;
+            }
+            Suspect::None => {}
+        }
+        let Some((slot, ready_at)) = self.take(queue, kinds.as_deref(), ctx) else { return false };
+        let size = u64::from(queue.slab.get(slot).size);
+        if self.bytes + size > self.request.bytes_max && !self.plan.picked.is_empty() {
+            queue.return_taken(slot, ready_at);
+            self.full = true;
+            return true;
+        }
+        self.add(queue, slot, ready_at, epoch, false, ctx);
+        true
+    }
+
+    /// The numbers of the accepted types; `None` for all.
+    fn kinds(&self, queue: &Queue) -> Option<Vec<u32>> {
+        let accepts = &self.request.accepts;
+        (!accepts.is_empty()).then(|| accepts.iter().filter_map(|kind| queue.kinds.number(kind)).collect())
+    }
+
+    fn picked_of(&self, queue: &Queue) -> u64 {
+        self.plan.picked.iter().filter(|picked| picked.given.at.inlet == queue.id).count() as u64
+    }
+
+    fn may_hand_out(&mut self, queue: &Queue, ctx: &Context<'_>) -> bool {
+        if queue.paused || queue.stopped_dead_full() {
+            return false;
+        }
+        if queue.config.concurrency_max.is_none() && queue.config.rate.is_none() {
+            return true;
+        }
+        let mine = self.picked_of(queue);
+        if let Some(most) = queue.config.concurrency_max {
+            if queue.leases.len() as u64 + mine >= u64::from(most) {
+                return false;
+            }
+        }
+        let free_at = queue.config.rate.map(|rate| queue.rates.all.free_at(&rate, ctx.now, mine));
+        match free_at.filter(|free_at| *free_at > ctx.now) {
+            Some(free_at) => {
+                self.wait_for(free_at);
+                false
+            }
+            None => true,
+        }
+    }
+
+    fn wait_for(&mut self, at: Timestamp) {
+        self.plan.retry_at = Some(self.plan.retry_at.map_or(at, |before| before.min(at)));
+    }
+
+    /// A suspect goes alone to a process that holds nothing; while one waits, one process drains for it.
+    fn suspect(&self, queue: &mut Queue, kinds: Option<&[u32]>, ctx: &mut Context<'_>) -> Suspect {
+        if self.process_suspects > 0 {
+            return Suspect::HeldBack;
+        }
+        if !queue.ready.has_suspect(&queue.slab, ctx.visible, kinds) {
+            return Suspect::None;
+        }
+        let process = &self.request.holder.process;
+        if self.process_leases == 0 && self.plan.picked.is_empty() {
+            let mut allow = |_: &Option<Key>| true;
+            let ask = Ask { now: ctx.now, ageing_ms: 1, visible: ctx.visible, kinds, allow: &mut allow };
+            let taken = queue.ready.take_suspect(&mut queue.slab, &ask);
+            return taken.map_or(Suspect::None, |(slot, ready_at)| {
+                queue.moment.drainer = None;
+                Suspect::Taken(slot, ready_at)
+            });
+        }
+        if drains(queue, process, ctx.now) { Suspect::HeldBack } else { Suspect::None }
+    }
+
+    fn take(
+        &mut self,
+        queue: &mut Queue,
+        kinds: Option<&[u32]>,
+        ctx: &mut Context<'_>,
+    ) -> Option<(u32, u64)> {
+        let (now, rate) = (ctx.now, queue.config.rate_per_key);
+        let mut earliest: Option<Timestamp> = None;
+        let (picked, rates, slab, ready) =
+            (&self.plan.picked, &queue.rates, &mut queue.slab, &mut queue.ready);
+        let mine = |key: &Key| picked.iter().filter(|p| p.fairness_is(key)).count() as u64;
+        let mut allow = |fairness: &Option<Key>| {
+            let (Some(rate), Some(key)) = (rate, fairness) else { return true };
+            let bucket = rates.by_key.get(key).copied().unwrap_or_default();
+            let free_at = bucket.free_at(&rate, now, mine(key));
+            if free_at > now {
+                earliest = Some(earliest.map_or(free_at, |before| before.min(free_at)));
+            }
+            free_at <= now
+        };
+        let ageing_ms = queue.config.ageing_ms;
+        let mut ask = Ask { now, ageing_ms, visible: ctx.visible, kinds, allow: &mut allow };
+        let taken = ready.take(slab, &mut ask);
+        if let Some(at) = earliest {
+            self.wait_for(at);
+        }
+        taken
+    }
+
+    fn add(
+        &mut self,
+        queue: &mut Queue,
+        slot: u32,
+        ready_at: u64,
+        epoch: u32,
+        suspect: bool,
+        ctx: &mut Context<'_>,
+    ) {
+        let entry = queue.slab.get(slot);
+        let side = queue.side(slot);
+        let attempt = side.map_or(0, |side| side.attempts).saturating_add(1);
+        let nonce = (ctx.random)() as u32;
+        let at = At { inlet: queue.id, message: queue.reference(slot) };
+        let asked = self.request.lease.unwrap_or(Duration::from_millis(queue.config.lease_ms));
+        let most = queue.config.lease_total_max_ms.map_or(Duration::MAX, Duration::from_millis);
+        self.bytes += u64::from(entry.size);
+        self.plan.picked.push(Picked {
+            inlet: queue.name.clone(),
+            given: Given { at, attempt, nonce },
+            slot,
+            ready_at,
+            size: entry.size,
+            body: queue.body(slot),
+            term: asked.min(most),
+            deadline: ctx.now.plus(asked.min(most)),
+            accepted_at: entry.accepted_at,
+            progress: side.and_then(|side| side.progress.clone()),
+            causes: side.map_or(Vec::new(), |side| side.causes.clone()),
+            fairness: side.and_then(|side| side.fairness_key.clone()),
+            suspect,
+            mark: LeaseMark { seq: at.message.seq, epoch, attempt, nonce },
+        });
+    }
+}
+
+enum Suspect {
+    None,
+    Taken(u32, u64),
+    HeldBack,
+}
+
+/// Whether this process is the one that gets nothing new until it is free for a waiting suspect.
+fn drains(queue: &mut Queue, process: &ProcessId, now: Timestamp) -> bool {
+    let until = now.plus(DRAIN_PATIENCE);
+    match &queue.moment.drainer {
+        Some((drainer, patience)) if drainer != process && *patience > now => false,
+        _ => {
+            queue.moment.drainer = Some((process.clone(), until));
+            true
+        }
+    }
+}
+
+/// Undoes the taking of a plan that came to nothing.
+pub(crate) fn put_back(state: &mut State, plan: &LeasePlan) {
+    for picked in &plan.picked {
+        if let Some(queue) = state.queue_mut(picked.given.at.inlet) {
+            queue.return_taken(picked.slot, picked.ready_at);
+        }
+    }
+}
+
+/// The live leases that an earlier request of the same id was given, `None` when there are none.
+pub(crate) fn deliveries_of(
+    state: &State,
+    request: RequestId,
+    process: &ProcessId,
+    now: Timestamp,
+) -> Option<Vec<Picked>> {
+    let given = state.requests.get(&request)?;
+    let picked = given.iter().filter_map(|at| {
+        let queue = state.queue(at.inlet)?;
+        let lease = queue.leases.get(&at.message.seq)?;
+        let entry = queue.slab.get(lease.slot);
+        let side = queue.side(lease.slot);
+        (lease.holder.process == *process && lease.deadline > now).then(|| Picked {
+            inlet: queue.name.clone(),
+            given: Given { at: *at, attempt: lease.attempt, nonce: lease.nonce },
+            slot: lease.slot,
+            ready_at: 0,
+            size: entry.size,
+            body: queue.body(lease.slot),
+            term: lease.term,
+            deadline: lease.deadline,
+            accepted_at: entry.accepted_at,
+            progress: side.and_then(|side| side.progress.clone()),
+            causes: side.map_or(Vec::new(), |side| side.causes.clone()),
+            fairness: None,
+            suspect: lease.suspect,
+            mark: lease.mark(at.message.seq),
+        })
+    });
+    Some(picked.collect::<Vec<_>>()).filter(|picked| !picked.is_empty())
+}
+
+/// One extended lease: how long, and whether somebody wants it cancelled.
+pub(crate) type Extension = Result<(Duration, bool)>;
+
+/// Plans the extension of leases, all in one fact.
+pub(crate) fn extend(
+    state: &State,
+    draft: &mut Draft,
+    tokens: &[LeaseToken],
+    by: Duration,
+    ctx: &Context<'_>,
+) -> Vec<Extension> {
+    let mut leases = Vec::with_capacity(tokens.len());
+    let each = tokens.iter().map(|token| {
+        let found = settle::live(state, token, ctx)?.map_err(|_| lost(token))?;
+        let total = ctx.now.plus(by).since(found.lease.since);
+        let most = found.queue.config.lease_total_max_ms.map(Duration::from_millis);
+        if let Some(most) = most.filter(|most| total > *most) {
+            return Err(Error::invalid(format!("would hold the lease for {total:?}, longer than {most:?}"))
+                .at(format!("message `{}` of `{}`", token.id, token.inlet))
+                .mend("finish sooner, split the work, or raise `lease_total_max_ms`"));
+        }
+        leases.push(found.at);
+        Ok((by, found.lease.cancel_requested))
+    });
+    let results: Vec<Extension> = each.collect();
+    if !leases.is_empty() {
+        draft.drain(Fact::Extended { leases, term: by });
+    }
+    results
+}
+
+/// The inlets of a request that do not exist.
+pub(crate) fn missing<'a>(state: &State, request: &'a LeaseRequest) -> Vec<&'a Inlet> {
+    let inlets = request.inlets.iter().map(|weighted| &weighted.inlet);
+    inlets.filter(|inlet| state.find(inlet).is_none()).collect()
+}
+
+/// The first of them, as an error.
+pub(crate) fn refuse_missing(missing: &[&Inlet]) -> Error {
+    missing.first().map_or_else(|| Error::internal("no inlet is missing"), |inlet| no_inlet(inlet))
+}

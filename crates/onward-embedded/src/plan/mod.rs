@@ -1,0 +1,136 @@
+//! Planning: from an operation and the state to facts, without changing anything.
+
+mod bulk;
+mod cancel;
+mod dead;
+mod draft;
+mod enqueue;
+mod lease;
+mod process;
+mod record;
+mod settle;
+mod tick;
+mod topology;
+
+pub use bulk::BULK_STEP_MAX;
+pub(crate) use draft::{Answer, Draft};
+pub(crate) use lease::{
+    LeasePlan, Picked, deliveries_of, extend, missing, plan as lease, put_back, refuse_missing,
+};
+pub use record::{AUDIT_DAYS, AUDIT_MAX, AUDIT_PREFIX};
+pub(crate) use tick::{next as next_tick, next_of, plan as tick, queue_is_overdue};
+pub(crate) use topology::{declare, declare_default};
+
+use crate::{Marks, State, Stored, marks::Marker};
+use hashbrown::{HashMap, HashSet};
+use onward_core::{Durability, Error, Guarded, Inlet, Message, Op, Timestamp};
+use std::sync::Arc;
+
+/// An operation made ready for planning: what can be computed without the state is computed.
+#[derive(Debug)]
+pub(crate) enum Work {
+    Enqueue { inlet: Inlet, message: Arc<Message>, marks: Marks },
+    Other(Box<Op>),
+}
+
+impl Work {
+    pub(crate) fn new(op: Op, marker: &Marker) -> Self {
+        match op {
+            Op::Enqueue { queue, message } => {
+                let marks = marker.message(&message);
+                Self::Enqueue { inlet: Inlet::Queue(queue), message: Arc::new(*message), marks }
+            }
+            other => Self::Other(Box::new(other)),
+        }
+    }
+}
+
+/// What planning knows beside the state.
+pub(crate) struct Context<'a> {
+    pub(crate) now: Timestamp,
+    /// The engine's clock less the wall clock, in microseconds.
+    pub(crate) skew_us: i64,
+    /// Only what a fact before this position made ready may be handed out.
+    pub(crate) visible: u64,
+    pub(crate) strict: bool,
+    pub(crate) durability: Durability,
+    pub(crate) records_bytes_max: u64,
+    pub(crate) random: &'a mut dyn FnMut() -> u64,
+    pub(crate) marker: Marker,
+    pub(crate) actor: Option<&'a str>,
+    /// Bodies that were read because planning asked for them, by position.
+    pub(crate) bodies: &'a HashMap<u64, Stored>,
+    /// Of bulk operations that select by what only bodies tell: the sequences that match, by the operation's place.
+    pub(crate) matches: &'a HashMap<usize, HashSet<u64>>,
+}
+
+/// Why nothing was planned.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    Error(Error),
+    /// Read the body at this position, then plan again.
+    NeedsBody(u64),
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+pub(crate) type Planned = Result<Answer, Refusal>;
+
+/// Plans one operation of a commit; later ones see it through the draft.
+pub(crate) fn work(
+    state: &State,
+    draft: &mut Draft,
+    work: &Work,
+    at: usize,
+    ctx: &mut Context<'_>,
+) -> Planned {
+    match work {
+        Work::Enqueue { inlet, message, marks } => enqueue::plan(state, draft, inlet, message, marks, ctx),
+        Work::Other(op) => other(state, draft, op, at, ctx),
+    }
+}
+
+fn other(state: &State, draft: &mut Draft, op: &Op, at: usize, ctx: &mut Context<'_>) -> Planned {
+    match op {
+        Op::Settle { token, outcome } => settle::plan(state, draft, token, outcome, ctx),
+        Op::Progress { token, detail } => settle::progress(state, draft, token, detail, ctx),
+        Op::Guard(Guarded::Lease { token }) => settle::guard(state, draft, token, ctx),
+        Op::EndProcess { process, died } => process::plan(state, draft, process, *died, ctx),
+        Op::Cancel { inlet, id } => cancel::plan(state, draft, inlet, id, ctx),
+        Op::Reschedule { inlet, id, due } => cancel::reschedule(state, draft, inlet, id, *due, ctx),
+        Op::PutRecord { key, value, expect, ttl } => {
+            record::put(state, draft, key, value, *expect, *ttl, ctx)
+        }
+        Op::DeleteRecord { key, expect } => record::delete(state, draft, key, *expect, ctx),
+        Op::Guard(Guarded::Record { key, expect }) => record::guard(state, draft, key, *expect, ctx),
+        Op::Pause { inlet } => topology::pause(state, draft, inlet, true, ctx),
+        Op::Resume { inlet } => topology::pause(state, draft, inlet, false, ctx),
+        Op::EditDead { inlet, id, edit } => dead::edit(state, draft, inlet, id, edit, ctx),
+        Op::Redrive { inlet, selection, spacing, bulk, dry_run } => {
+            let ask = bulk::Bulk { inlet, selection, id: *bulk, dry_run: *dry_run, at };
+            bulk::redrive(state, draft, &ask, *spacing, ctx)
+        }
+        Op::Purge { inlet, what, selection, bulk, dry_run } => {
+            let ask = bulk::Bulk { inlet, selection, id: *bulk, dry_run: *dry_run, at };
+            bulk::purge(state, draft, &ask, *what, ctx)
+        }
+        Op::Enqueue { .. }
+        | Op::Publish { .. }
+        | Op::Append { .. }
+        | Op::PutSchedule { .. }
+        | Op::Seek { .. }
+        | Op::Truncate { .. }
+        | Op::Guard(Guarded::Stream { .. }) => {
+            Err(Error::unsupported(format!("{} is not in this release", op.name())).into())
+        }
+    }
+}
+
+/// The inlet does not exist.
+pub(crate) fn no_inlet(inlet: &Inlet) -> Error {
+    Error::not_found("no such queue").at(format!("`{inlet}`")).mend("declare it, or correct the name")
+}
