@@ -79,7 +79,13 @@ pub async fn open_folder(
     Folder::open(folder, options, embedded(env.clone())?, env).await.map(Arc::new)
 }
 
-fn memory(_env: Arc<dyn Env>) -> Result<Arc<dyn Engine>> {
+#[cfg(feature = "embedded")]
+fn memory(env: Arc<dyn Env>) -> Result<Arc<dyn Engine>> {
+    Ok(Arc::new(onward_embedded::MemoryEngine::new(env, onward_embedded::Options::default())))
+}
+
+#[cfg(not(feature = "embedded"))]
+fn memory(_: Arc<dyn Env>) -> Result<Arc<dyn Engine>> {
     Err(missing("memory", "embedded"))
 }
 

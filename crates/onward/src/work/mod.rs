@@ -36,7 +36,8 @@ pub use run::LEASE_BYTES_MAX;
 pub use signal::stop_signal;
 pub use states::States;
 pub use verdict::{
-    Answer, BoxError, Cancel, Class, Error, Failed, Permanent, Release, Result, RetryAfter, Transient, Verdict,
+    Answer, BoxError, Cancel, Class, Error, Failed, Permanent, Release, Result, RetryAfter, Transient,
+    Verdict,
 };
 pub use worker::{
     CONCURRENCY_DEFAULT, DRAIN_DEFAULT, GRACE_DEFAULT, POLL_DEFAULT, UNKNOWN_RELEASES_DEFAULT, Worker,
