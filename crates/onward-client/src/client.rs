@@ -1,6 +1,13 @@
 //! The client: an engine that is somewhere else.
 
-use crate::{ClientOptions, link::Link, socket, watches::Watches, wire::ToHost, within::within};
+use crate::{
+    ClientOptions,
+    link::Link,
+    socket,
+    watches::Watches,
+    wire::{Answer, Call, ToHost},
+    within::within,
+};
 use onward_core::{Capabilities, Env, Error, Health, Problem, ProcessId, Result, Timestamp};
 use parking_lot::RwLock;
 use std::{
@@ -14,8 +21,6 @@ use tokio::{
     sync::watch,
     task::AbortHandle,
 };
-
-use crate::wire::{Answer, Call};
 
 /// A client of a running host: implements [`onward_core::Engine`] over its socket.
 ///

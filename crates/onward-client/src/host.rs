@@ -3,6 +3,7 @@
 mod calls;
 mod orphans;
 mod processes;
+mod serve;
 mod session;
 
 use crate::{socket, this_process};
@@ -148,7 +149,7 @@ async fn accept_all(shared: Arc<Shared>, bound: socket::Bound) {
         match bound.accept().await {
             Ok(stream) => {
                 let pid = stream.peer_cred().ok().and_then(|peer| peer.pid());
-                tokio::spawn(session::serve(shared.clone(), stream, pid));
+                tokio::spawn(serve::serve(shared.clone(), stream, pid));
             }
             Err(error) => {
                 // Out of file descriptors, most likely: clients wait in the listener's queue meanwhile.

@@ -9,6 +9,7 @@ mod engine;
 pub mod frame;
 mod hints;
 mod host;
+mod incoming;
 mod link;
 mod options;
 mod process;

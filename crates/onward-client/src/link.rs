@@ -3,15 +3,14 @@
 use crate::{
     ClientOptions,
     frame::{FrameReader, decode, encode},
+    incoming::{REPEAT, Shared, gone, lost_answer, read_answers, watch_over},
     watches::Watches,
-    wire::{Answer, Call, Hello, OnlyId, PROTOCOL, PROTOCOL_OLDEST, ToClient, ToHost, Welcome},
+    wire::{Answer, Call, Hello, PROTOCOL, PROTOCOL_OLDEST, ToClient, ToHost, Welcome},
     within::within,
     write::{OUTGOING_MAX, write_all},
 };
 use onward_core::{Env, Error, Health, Result, RetryHint};
-use parking_lot::Mutex;
 use std::{
-    collections::HashMap,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -20,7 +19,7 @@ use std::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt},
-    sync::{Semaphore, mpsc, oneshot, watch},
+    sync::{Semaphore, mpsc, oneshot},
     task::AbortHandle,
 };
 
@@ -34,17 +33,6 @@ pub(crate) struct Link {
     waits: Semaphore,
     next_id: AtomicU64,
     task: AbortHandle,
-}
-
-/// What the connection's task and its callers share.
-#[derive(Debug)]
-struct Shared {
-    waiting: Mutex<HashMap<u64, oneshot::Sender<Result<Answer>>>>,
-    watches: Arc<Watches>,
-    health: Mutex<Health>,
-    lost: watch::Sender<Option<Error>>,
-    goodbye: watch::Sender<bool>,
-    heard: AtomicBool,
 }
 
 impl Link {
@@ -68,14 +56,7 @@ impl Link {
             .await
             .unwrap_or_else(|| Err(Error::unavailable(format!("the host said nothing within {limit:?}"))))?;
         let (outgoing, queue) = mpsc::channel(OUTGOING_MAX);
-        let shared = Arc::new(Shared {
-            waiting: Mutex::default(),
-            watches,
-            health: Mutex::new(welcome.health.clone()),
-            lost: watch::Sender::new(None),
-            goodbye: watch::Sender::new(false),
-            heard: AtomicBool::new(true),
-        });
+        let shared = Arc::new(Shared::new(watches, welcome.health.clone()));
         let run = run(shared.clone(), reader, write, queue, outgoing.clone(), options.clone(), env);
         let task = tokio::spawn(run).abort_handle();
         let permits = |count: u32| Semaphore::new(usize::try_from(count).unwrap_or(1).max(1));
@@ -179,16 +160,6 @@ impl Drop for Link {
     }
 }
 
-const REPEAT: &str = "it may have happened: repeat it with the same ids";
-
-fn gone() -> Error {
-    Error::unavailable("the connection to the host is closed").mend("nothing was sent: try again")
-}
-
-fn lost_answer() -> Error {
-    Error::unknown("the connection was lost before the answer came").mend(REPEAT)
-}
-
 /// A call that waits; tells the host when nobody does any more.
 struct Waiting<'a> {
     link: &'a Link,
@@ -245,85 +216,4 @@ async fn run<R, W>(
         reason = watch_over(&shared, &outgoing, &options, &*env) => reason,
     };
     shared.lose(reason);
-}
-
-async fn read_answers<R: AsyncRead + Unpin>(shared: &Shared, mut reader: FrameReader<R>) -> Error {
-    loop {
-        match reader.next().await {
-            Ok(Some(body)) => {
-                shared.heard.store(true, Ordering::Relaxed);
-                if let Err(error) = shared.take(&body) {
-                    return error;
-                }
-            }
-            Ok(None) => return Error::unknown("the host closed the connection"),
-            Err(error) => return error,
-        }
-    }
-}
-
-/// Counts pings without any word between them, not time: a process that was stopped for long hears what came meanwhile.
-async fn watch_over(
-    shared: &Shared,
-    outgoing: &mpsc::Sender<Vec<u8>>,
-    options: &ClientOptions,
-    env: &dyn Env,
-) -> Error {
-    let mut silent = 0;
-    for number in 1.. {
-        env.sleep(Duration::from_millis(options.ping_ms)).await;
-        silent = if shared.heard.swap(false, Ordering::Relaxed) { 0 } else { silent + 1 };
-        if silent >= options.silent_pings_max {
-            break;
-        }
-        if let Ok(ping) = encode(&ToHost::Ping { number }) {
-            let _ = outgoing.try_send(ping);
-        }
-    }
-    Error::unknown(format!("the host said nothing for {} ms", u64::from(silent) * options.ping_ms))
-}
-
-impl Shared {
-    fn take(&self, body: &[u8]) -> Result<()> {
-        match decode::<ToClient>(body) {
-            Ok(ToClient::Answer { id, answer }) => self.answer(id, answer),
-            Ok(ToClient::Hint { id, hint }) => self.watches.hint(id, hint),
-            Ok(ToClient::Health(health)) => *self.health.lock() = health,
-            Ok(ToClient::Pong { .. } | ToClient::Welcome(_)) => {}
-            Ok(ToClient::Goodbye) => drop(self.goodbye.send_replace(true)),
-            Ok(ToClient::Refused(error)) => return Err(error),
-            Err(error) => match decode::<OnlyId>(body) {
-                Ok(OnlyId::Answer { id }) => {
-                    let unreadable = Error::internal(format!("the answer can't be read: {}", error.what()))
-                        .retry(RetryHint::Unknown)
-                        .mend("the host is of another version: bring both to the same one");
-                    self.answer(id, Err(unreadable));
-                }
-                _ => tracing::debug!(%error, "skipped what the host said"),
-            },
-        }
-        Ok(())
-    }
-
-    fn answer(&self, id: u64, answer: Result<Answer>) {
-        // Nobody waits when its caller gave up meanwhile.
-        let waiting = self.waiting.lock().remove(&id);
-        if let Some(give) = waiting {
-            let _ = give.send(answer);
-        }
-    }
-
-    fn lose(&self, reason: Error) {
-        self.lost.send_if_modified(|lost| {
-            let first = lost.is_none();
-            if first {
-                *lost = Some(reason);
-            }
-            first
-        });
-        let waiting = std::mem::take(&mut *self.waiting.lock());
-        for give in waiting.into_values() {
-            let _ = give.send(Err(lost_answer()));
-        }
-    }
 }

@@ -198,3 +198,14 @@ async fn what_a_client_says_is_prepared_anew_by_the_hosts_engine() {
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(setup.stub.see(|state| state.accepted.is_empty()));
 }
+
+#[tokio::test]
+async fn whoever_runs_the_host_is_told_that_only_reopening_the_engine_recovers() {
+    let setup = setup(|_| {}).await;
+    let client = connect(&setup.socket, options("a")).await.unwrap();
+    let mut told = std::pin::pin!(setup.host.poisoned());
+    assert!(futures::poll!(&mut told).is_pending());
+    let error = client.commit(client.prepare(vec![enqueue("poison", "m")]).unwrap()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Poisoned);
+    told.await;
+}

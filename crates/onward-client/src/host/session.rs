@@ -1,13 +1,12 @@
-//! One client's connection, from its hello to its end.
+//! What a client says and hears between its hello and its end.
 
 use super::{Shared, calls, processes::Member};
 use crate::{
     frame::{FRAME_BYTES_MAX, FrameReader, decode, encode},
     hints::Hints,
     watches::WATCHES_MAX,
-    wire::{Answer, Call, Hello, OnlyId, PROTOCOL, PROTOCOL_OLDEST, ToClient, ToHost, Welcome},
+    wire::{Answer, Call, OnlyId, ToClient, ToHost},
     within,
-    write::{OUTGOING_MAX, write_all},
 };
 use bytes::BytesMut;
 use futures::{
@@ -18,114 +17,15 @@ use futures::{
 use onward_core::{Error, ErrorKind, Health, Hint, Interest, Result};
 use std::{
     collections::{BTreeMap, HashMap},
-    pin::pin,
-    sync::Arc,
     time::Duration,
 };
-use tokio::{
-    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
-    sync::mpsc,
-};
+use tokio::{io::AsyncRead, sync::mpsc};
 
 /// How long calls of a client that is gone may still take, in the hope that their effect completes.
-const LAST_CALLS: Duration = Duration::from_secs(2);
-
-/// Serves one connection. `peer` is what the kernel says of its other end.
-pub(super) async fn serve<S>(shared: Arc<Shared>, stream: S, peer: Option<i32>)
-where
-    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-{
-    shared.sessions.send_modify(|count| *count += 1);
-    let _counted = Counted(shared.clone());
-    let (read, mut write) = tokio::io::split(stream);
-    let mut reader = FrameReader::new(read);
-    let limit = Duration::from_millis(shared.options.hello_ms);
-    let greeted = within(&*shared.env, limit, greet(&shared, &mut reader, peer)).await;
-    let (member, _permit, welcome) = match greeted {
-        Some(Ok(greeted)) => greeted,
-        Some(Err(error)) => {
-            let refusal = encode(&ToClient::Refused(error)).unwrap_or_default();
-            let _ = within(&*shared.env, limit, write.write_all(&refusal)).await;
-            return;
-        }
-        None => return,
-    };
-    let (outgoing, queue) = mpsc::channel(OUTGOING_MAX);
-    if let Ok(frame) = encode(&ToClient::Welcome(Box::new(welcome.clone()))) {
-        let _ = outgoing.send(frame).await;
-    }
-    let write_limit = Duration::from_millis(shared.options.write_ms);
-    let mut session = Session::new(&shared, outgoing, welcome.health);
-    let mut writing = pin!(write_all(write, queue, &*shared.env, write_limit));
-    let end = tokio::select! {
-        end = session.talk(&mut reader, &member) => end,
-        error = &mut writing => {
-            error.inspect(|error| tracing::info!(%error, "dropped a client"));
-            session.finish(LAST_CALLS, false).await;
-            return;
-        }
-    };
-    let finishing = session.end(end, member);
-    let flush = async move {
-        // The queue's only sender goes with the session, so that writing ends when all is written.
-        finishing.await;
-    };
-    let ((), _) = tokio::join!(flush, writing);
-}
-
-struct Counted(Arc<Shared>);
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.sessions.send_modify(|count| *count -= 1);
-    }
-}
-
-type Greeted = (Member, tokio::sync::OwnedSemaphorePermit, Welcome);
-
-async fn greet<R: AsyncRead + Unpin>(
-    shared: &Shared,
-    reader: &mut FrameReader<R>,
-    peer: Option<i32>,
-) -> Result<Greeted> {
-    let body = reader.next().await?.ok_or_else(|| Error::invalid("the connection ended before the hello"))?;
-    let Ok(ToHost::Hello(hello)) = decode(&body) else {
-        return Err(Error::invalid("the first message is not a hello").mend("see docs/protocol.md"));
-    };
-    let protocol = choose(&hello)?;
-    let permit = shared.clients.clone().try_acquire_owned().map_err(|_| {
-        Error::full(format!("{} clients are connected", shared.options.clients_max))
-            .mend("close some, or raise `clients_max`")
-    })?;
-    let member = shared.processes.join(&hello.process, peer)?;
-    tracing::debug!(worker = &*hello.worker, pid = hello.pid, "a client connected");
-    let welcome = Welcome {
-        protocol,
-        process: shared.options.process.clone(),
-        capabilities: shared.engine.capabilities(),
-        health: shared.engine.health(),
-        calls_max: shared.options.calls_max,
-        waits_max: shared.options.waits_max,
-        watches_max: WATCHES_MAX as u32,
-    };
-    Ok((member, permit, welcome))
-}
-
-/// The newest protocol version that both speak.
-fn choose(hello: &Hello) -> Result<u32> {
-    let newest = hello.protocol.min(PROTOCOL);
-    if newest >= hello.protocol_oldest.max(PROTOCOL_OLDEST) {
-        return Ok(newest);
-    }
-    Err(Error::unsupported(format!(
-        "the client speaks protocol {} to {}, this host {PROTOCOL_OLDEST} to {PROTOCOL}",
-        hello.protocol_oldest, hello.protocol
-    ))
-    .mend("bring both programs to the same version of Onward"))
-}
+pub(super) const LAST_CALLS: Duration = Duration::from_secs(2);
 
 /// Why a session ends.
-enum End {
+pub(super) enum End {
     /// The client said goodbye.
     Goodbye,
     /// It is gone without a word, or its process is dead.
@@ -150,7 +50,8 @@ enum Next {
     Ends(End),
 }
 
-struct Session<'a> {
+/// One connection after its hello.
+pub(super) struct Session<'a> {
     shared: &'a Shared,
     outgoing: mpsc::Sender<Vec<u8>>,
     calls: FuturesUnordered<BoxFuture<'a, (u64, Option<Result<Answer>>)>>,
@@ -170,7 +71,7 @@ struct Running {
 }
 
 impl<'a> Session<'a> {
-    fn new(shared: &'a Shared, outgoing: mpsc::Sender<Vec<u8>>, health: Health) -> Self {
+    pub(super) fn new(shared: &'a Shared, outgoing: mpsc::Sender<Vec<u8>>, health: Health) -> Self {
         Self {
             shared,
             outgoing,
@@ -186,7 +87,11 @@ impl<'a> Session<'a> {
     }
 
     /// Takes what the client says and sends what comes of it, until one of both is done.
-    async fn talk<R: AsyncRead + Unpin>(&mut self, reader: &mut FrameReader<R>, member: &Member) -> End {
+    pub(super) async fn talk<R: AsyncRead + Unpin>(
+        &mut self,
+        reader: &mut FrameReader<R>,
+        member: &Member,
+    ) -> End {
         loop {
             let step = match self.next(reader, member).await {
                 Next::Said(body) => self.take(&body).await,
@@ -345,7 +250,7 @@ impl<'a> Session<'a> {
     }
 
     /// Lets running calls end for up to `drain`, but none that waits for work: nobody would do it.
-    async fn finish(&mut self, drain: Duration, answers: bool) {
+    pub(super) async fn finish(&mut self, drain: Duration, answers: bool) {
         self.running.values().filter(|running| running.waits).for_each(|running| running.abort.abort());
         let env = self.shared.env.clone();
         let rest = async {
@@ -358,7 +263,7 @@ impl<'a> Session<'a> {
         let _ = within(&*env, drain, rest).await;
     }
 
-    async fn end(mut self, end: End, member: Member) {
+    pub(super) async fn end(mut self, end: End, member: Member) {
         match end {
             End::Goodbye => {
                 self.finish(LAST_CALLS, true).await;

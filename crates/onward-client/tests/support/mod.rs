@@ -21,7 +21,7 @@ use std::{
 use tempfile::TempDir;
 use tokio::sync::watch;
 
-/// One queue in memory. Commits to the queue `never` are never answered.
+/// One queue in memory. Commits to the queue `never` are never answered, those to `poison` fail as on a dead disk.
 #[derive(Debug)]
 pub struct Stub {
     state: watch::Sender<State>,
@@ -210,6 +210,9 @@ impl Engine for Stub {
                 self.apply(ops)?;
                 std::future::pending::<()>().await;
                 return Ok(vec![]);
+            }
+            if matches!(&ops.ops()[0], Op::Enqueue { queue, .. } if queue.local() == "poison") {
+                return Err(Error::poisoned("the disk is gone"));
             }
             self.apply(ops)
         })

@@ -85,7 +85,7 @@ pub(super) async fn enter(place: &Place, first: bool) -> Result<Entered> {
 fn may_pass(error: &Error, attempt: u32) -> bool {
     match error.kind() {
         ErrorKind::Unavailable | ErrorKind::Full => true,
-        ErrorKind::Conflict => attempt < CONFLICT_ATTEMPTS,
+        ErrorKind::AlreadyExists | ErrorKind::Conflict => attempt < CONFLICT_ATTEMPTS,
         _ => false,
     }
 }
