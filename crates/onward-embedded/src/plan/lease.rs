@@ -120,7 +120,7 @@ fn choose(open: &[(InletId, u64)], ctx: &mut Context<'_>) -> usize {
         return 0;
     }
     let total: u64 = open.iter().map(|(_, weight)| weight).sum();
-    let mut ticket = (ctx.random)() % total.max(1);
+    let mut ticket = (u128::from((ctx.random)()) * u128::from(total) >> 64) as u64;
     for (at, (_, weight)) in open.iter().enumerate() {
         if ticket < *weight {
             return at;

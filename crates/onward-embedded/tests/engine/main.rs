@@ -1,0 +1,14 @@
+//! The engine in memory, under a clock that the tests move.
+
+mod core;
+mod crash;
+mod dead;
+mod dedup;
+mod fair;
+mod limits;
+mod order;
+mod random;
+mod records;
+mod seam;
+mod support;
+mod time;
