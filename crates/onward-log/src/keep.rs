@@ -1,13 +1,18 @@
 //! After a replay: what was kept is made durable, and files of which nothing was kept are kept for reuse.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::config::Config;
-use crate::disk::{self, Disk, Mode};
-use crate::segment::{self, SegmentHeader, segment_name, spare_name};
+use crate::disk::{self, Disk, DiskFile, Mode};
+use crate::segment::{self, SEGMENT_HEADER_BYTES, SegmentHeader, segment_name, spare_name};
 use crate::stock::Shelf;
 use crate::{LogError, Position};
+
+/// How much is written again at once, in bytes.
+const REWRITTEN_AT_ONCE_BYTES: u64 = 1 << 20;
 
 /// Segments by index; `None` where the first block is damaged or was never finished.
 pub(crate) type Found = BTreeMap<u32, Option<SegmentHeader>>;
@@ -40,7 +45,7 @@ pub(crate) fn tidy_up(
             _ => unused.push(*index),
         }
     }
-    sync_kept(&**disk, found, ends)?;
+    save_kept(&**disk, &shelf, ends)?;
     let mut number = names.iter().filter_map(|name| segment::spare_number(name)).max().unwrap_or(0);
     shelf.spares = keep_spares(&**disk, config, names)?;
     for index in unused {
@@ -57,13 +62,40 @@ fn suits(header: &SegmentHeader, config: &Config, disk: &Arc<dyn Disk>, ends: En
         || (header.bytes == config.segment_bytes && header.sector as usize == disk.info().sector)
 }
 
-/// Syncs what was read but may only have been in the page cache when the process died.
-fn sync_kept(disk: &dyn Disk, found: &Found, ends: Ends) -> Result<(), LogError> {
+/// Writes what was kept and may not be durable once more, and syncs it.
+///
+/// It may have stood in the page cache alone when the process died. A sync would not be enough: after one that
+/// failed, the system takes the pages for clean and never saves them, though it still shows them.
+fn save_kept(disk: &dyn Disk, shelf: &Shelf, ends: Ends) -> Result<(), LogError> {
     let from = ends.synced_through.segment();
-    for index in found.range(from..=ends.end.segment()).filter(|(_, h)| h.is_some()).map(|(i, _)| *i) {
-        let name = segment_name(index);
+    for (index, header) in shelf.segments.range(from..) {
+        let name = segment_name(*index);
         let file = disk.open(&name, Mode::Buffered).map_err(|error| LogError::io("open", &name, &error))?;
+        let begin = if *index == from { ends.synced_through.offset() } else { 0 };
+        let end = match index.cmp(&ends.end.segment()) {
+            Ordering::Less => header.bytes,
+            Ordering::Equal => ends.end.offset(),
+            // Made ahead: only its first block holds anything.
+            Ordering::Greater => SEGMENT_HEADER_BYTES,
+        };
+        rewrite(&*file, &name, begin..end)?;
         disk::sync(&*file, &name)?;
+    }
+    Ok(())
+}
+
+/// Writes bytes of a file as they are, so that the next sync saves them.
+fn rewrite(file: &dyn DiskFile, name: &str, range: Range<u64>) -> Result<(), LogError> {
+    let (mut at, mut piece) = (range.start, Vec::new());
+    while at < range.end {
+        piece.resize((range.end - at).min(REWRITTEN_AT_ONCE_BYTES) as usize, 0);
+        let got =
+            disk::read_full(file, &mut piece, at).map_err(|error| LogError::io("read", name, &error))?;
+        if got == 0 {
+            return Ok(());
+        }
+        disk::write_all(file, &piece[..got], at, 1).map_err(|error| LogError::io("write", name, &error))?;
+        at += got as u64;
     }
     Ok(())
 }

@@ -82,6 +82,43 @@ fn a_poisoned_log_still_reads_and_opening_it_again_recovers() {
 }
 
 #[test]
+#[proves("LOG1", "LOG4")]
+fn what_a_failed_sync_left_in_the_page_cache_is_durable_once_the_log_was_opened_again() {
+    let (disk, opened) = fail_with(|disk| Fault::FailSync(count(disk, "sync") + 1));
+    // The process dies, the system goes on: it still shows what it will never save by itself.
+    let disk = disk.crash(Loss::Nothing);
+    drop(opened);
+    let again = open(&disk);
+    assert_eq!(bytes_of(&again.seen), [&b"kept"[..], b"unknown"]);
+    append(&again.log, b"more");
+    drain(&again.log);
+    let last = open(&disk.crash(Loss::All));
+    assert_eq!(bytes_of(&last.seen), [&b"kept"[..], b"unknown", b"more"]);
+}
+
+#[test]
+#[proves("LOG1", "LOG4")]
+fn a_segment_made_ahead_whose_sync_failed_is_made_durable_when_the_log_is_opened_again() {
+    for nth in 1..=6 {
+        let disk = SimDisk::new(512);
+        disk.inject(Fault::FailSync(nth));
+        let _ = try_open(&disk);
+        let disk = disk.crash(Loss::Nothing);
+        let again = open(&disk);
+        let mut kept = Vec::new();
+        for number in 0..12u8 {
+            let bytes = vec![number; 4_000];
+            while append_as(&again.log, Purpose::Ordinary, 0, std::slice::from_ref(&bytes)).is_err() {
+                drain(&again.log);
+            }
+            kept.push(bytes);
+        }
+        drain(&again.log);
+        assert_eq!(bytes_of(&open(&disk.crash(Loss::All)).seen), kept, "the sync {nth} failed");
+    }
+}
+
+#[test]
 #[proves("LOG4")]
 fn a_group_behind_a_failed_one_is_not_reported_durable() {
     let disk = SimDisk::new(512);

@@ -17,7 +17,7 @@ pub(crate) struct Inode {
     pub(crate) durable_length: usize,
     /// What stands durably in each sector that was written since the last sync.
     pub(crate) unsynced: BTreeMap<usize, Vec<u8>>,
-    /// The same for sectors of a sync that failed: no later sync saves them.
+    /// The same for sectors of a sync that failed: no later sync saves them, unless they are written again.
     pub(crate) given_up: BTreeMap<usize, Vec<u8>>,
 }
 
@@ -28,8 +28,10 @@ impl Inode {
             self.bytes.resize(offset + bytes.len(), 0);
         }
         for at in offset / sector..(offset + bytes.len()).div_ceil(sector) {
+            // Written again, what a failed sync had given up is to be saved by the next one.
+            let given_up = self.given_up.remove(&at);
             let old = &self.bytes[at * sector..((at + 1) * sector).min(self.bytes.len())];
-            self.unsynced.entry(at).or_insert_with(|| old.to_vec());
+            self.unsynced.entry(at).or_insert_with(|| given_up.unwrap_or_else(|| old.to_vec()));
         }
         self.bytes[offset..offset + bytes.len()].copy_from_slice(bytes);
     }
@@ -37,7 +39,6 @@ impl Inode {
     /// Decides what is left of each unsynced sector; what is left is durable.
     pub(crate) fn settle(&mut self, sector: usize, fate: &mut impl FnMut() -> Effect) {
         let mut unsynced = std::mem::take(&mut self.unsynced);
-        // What stood before a sync that failed is older than what stood before the next write.
         unsynced.extend(std::mem::take(&mut self.given_up));
         for (at, old) in unsynced {
             let keep = match fate() {
