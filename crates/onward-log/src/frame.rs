@@ -1,7 +1,7 @@
 //! The bytes of a group and of a record, format version 1 (`docs/adr/0002-log-format.md` has the table).
 //!
 //! To change the layout: raise [`FORMAT`], keep the old decoder beside the new one, and add a folder of the
-//! old format to `tests/fixtures`. A flag that is not known here is refused as a newer format.
+//! old format to `tests/fixtures`. A group's flag that is not known here is refused as a newer format.
 
 use crate::Position;
 
@@ -19,6 +19,8 @@ const STARTS_UNIT: u8 = 1;
 /// What a group says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GroupHeader {
+    /// What this version does not know; not zero in a group of a newer format.
+    pub(crate) flags: u32,
     pub(crate) log_id: u64,
     /// Where the group begins.
     pub(crate) position: Position,
@@ -39,7 +41,7 @@ pub(crate) struct GroupHeader {
 impl GroupHeader {
     pub(crate) fn encode(&self, out: &mut [u8]) {
         out[0..4].copy_from_slice(&GROUP_MAGIC.to_le_bytes());
-        out[8..12].fill(0); // flags, none yet
+        out[8..12].copy_from_slice(&self.flags.to_le_bytes());
         out[12..16].copy_from_slice(&self.epoch.to_le_bytes());
         out[16..24].copy_from_slice(&self.log_id.to_le_bytes());
         out[24..32].copy_from_slice(&self.position.0.to_le_bytes());
@@ -60,6 +62,7 @@ impl GroupHeader {
             return None;
         }
         let header = GroupHeader {
+            flags: u32_at(bytes, 8),
             epoch: u32_at(bytes, 12),
             log_id: u64_at(bytes, 16),
             position: Position(u64_at(bytes, 24)),

@@ -113,6 +113,7 @@ impl OpenGroup {
     /// Closes the group: header, padding, no more units.
     pub(crate) fn seal(mut self, seal: Seal) -> SealedGroup {
         let header = GroupHeader {
+            flags: 0,
             log_id: seal.log_id,
             position: self.start,
             follows: seal.follows,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::disk::{self, DiskFile};
-use crate::frame::{GROUP_HEADER_BYTES, GroupHeader, RECORD_HEADER_BYTES, RecordHeader};
+use crate::frame::{FORMAT, GROUP_HEADER_BYTES, GroupHeader, RECORD_HEADER_BYTES, RecordHeader};
 use crate::frame::{checksum, record_holds};
 use crate::segment::{SegmentHeader, segment_name};
 use crate::{LogError, Position};
@@ -65,7 +65,13 @@ impl Walker {
         }
         let log_id = self.log_id;
         let bytes = self.bytes(position.offset(), GROUP_HEADER_BYTES)?;
-        Ok(GroupHeader::decode(position, bytes).filter(|header| log_id.is_none_or(|id| header.log_id == id)))
+        match GroupHeader::decode(position, bytes).filter(|h| log_id.is_none_or(|id| h.log_id == id)) {
+            Some(header) if header.flags != 0 => {
+                let file = segment_name(self.header.index);
+                Err(LogError::NewerFormat { file, found: FORMAT + 1, known: FORMAT })
+            }
+            found => Ok(found),
+        }
     }
 
     /// The whole group at `position`, if it was written there and holds; else nothing.
@@ -227,72 +233,5 @@ pub(crate) fn file_checksum(bytes: &[u8]) -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io;
-
-    use onward_proves::proves;
-
-    use super::*;
-    use crate::segment::SEGMENT_HEADER_BYTES;
-
-    #[derive(Debug)]
-    struct InMemory(Vec<u8>);
-
-    impl DiskFile for InMemory {
-        fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-            let rest = &self.0[(offset as usize).min(self.0.len())..];
-            let count = rest.len().min(buffer.len());
-            buffer[..count].copy_from_slice(&rest[..count]);
-            Ok(count)
-        }
-        fn write_at(&self, _: &[u8], _: u64) -> io::Result<usize> {
-            Err(io::ErrorKind::ReadOnlyFilesystem.into())
-        }
-        fn sync_data(&self) -> io::Result<()> {
-            Ok(())
-        }
-        fn allocate(&self, _: u64) -> io::Result<()> {
-            Ok(())
-        }
-        fn size(&self) -> io::Result<u64> {
-            Ok(self.0.len() as u64)
-        }
-    }
-
-    const SEGMENT: SegmentHeader =
-        SegmentHeader { index: 1, epoch: 1, log_id: 5, bytes: 64 << 10, sector: 512 };
-    const AT: Position = Position::at(1, SEGMENT_HEADER_BYTES);
-
-    fn group_of(body_bytes: u32) -> GroupHeader {
-        GroupHeader {
-            log_id: 5,
-            position: AT,
-            follows: AT,
-            synced_through: AT,
-            time: 0,
-            epoch: 1,
-            body_bytes,
-            records: 1,
-        }
-    }
-
-    #[test]
-    #[proves("LOG9")]
-    fn a_group_longer_than_its_segment_is_refused_before_room_is_made_for_it() {
-        let mut bytes = vec![0; SEGMENT.bytes as usize];
-        group_of(u32::MAX).encode(&mut bytes[4096..]);
-        let mut walker = Walker::new(Arc::new(InMemory(bytes)), SEGMENT);
-        assert_eq!(walker.header(AT).expect("it can be read"), Some(group_of(u32::MAX)));
-        assert!(walker.group(AT).expect("it can be read").is_none());
-        assert!(walker.buffer.capacity() <= SEGMENT.bytes as usize);
-    }
-
-    #[test]
-    #[proves("LOG9")]
-    fn a_record_longer_than_its_segment_is_refused_before_room_is_made_for_it() {
-        let mut bytes = vec![0; SEGMENT.bytes as usize];
-        bytes[4096 + 4..4096 + 8].copy_from_slice(&u32::MAX.to_le_bytes());
-        let error = read_record(&InMemory(bytes), &SEGMENT, AT).expect_err("it is refused");
-        assert!(error.to_string().contains("length leads out of its segment"), "{error}");
-    }
-}
+#[path = "walk_tests.rs"]
+mod tests;
