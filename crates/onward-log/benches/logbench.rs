@@ -134,4 +134,58 @@ fn main() {
         info.volatile
     );
     drop(threads);
+    let (cold, warm, reads) = (scan_all(&log), scan_all(&log), read_some(&log));
+    drop(log);
+    println!(
+        "  scan first {cold:.0}, again {warm:.0} records/s; read by position from the file {reads:.0} records/s; {}",
+        open_again(&arguments[1])
+    );
+}
+
+/// Reads all from front to back; answers records a second.
+fn scan_all(log: &Log) -> f64 {
+    let started = Instant::now();
+    let mut last = 0;
+    let count = log
+        .scan(Position::ZERO, log.end(), &mut |record| {
+            last ^= record.bytes.last().copied().unwrap_or(0);
+            Ok(())
+        })
+        .unwrap();
+    std::hint::black_box(last);
+    count as f64 / started.elapsed().as_secs_f64()
+}
+
+/// Reads up to 100,000 of the oldest records one by one; answers records a second.
+fn read_some(log: &Log) -> f64 {
+    let mut positions = Vec::new();
+    let first = log.segments()[0].index;
+    let _ = log.scan(Position::at(first, 0), Position::at(first + 1, 0), &mut |record| {
+        positions.push(record.position);
+        Ok(())
+    });
+    positions.truncate(100_000);
+    let started = Instant::now();
+    for position in &positions {
+        std::hint::black_box(log.read(*position).unwrap());
+    }
+    positions.len() as f64 / started.elapsed().as_secs_f64()
+}
+
+fn open_again(folder: &str) -> String {
+    let disk = Arc::new(RealDisk::open(folder.as_ref()).unwrap());
+    let started = Instant::now();
+    let mut records = 0u64;
+    let (log, report) = Log::open(disk, Config::default(), None, Arc::new(Waiters::default()), &mut |_| {
+        records += 1;
+        Ok(())
+    })
+    .unwrap();
+    let took = started.elapsed();
+    let started = Instant::now();
+    let end = Some(report.end);
+    drop(log);
+    let disk = Arc::new(RealDisk::open(folder.as_ref()).unwrap());
+    Log::open(disk, Config::default(), end, Arc::new(Waiters::default()), &mut |_| Ok(())).unwrap();
+    format!("opened in {took:?} with {records} replayed, in {:?} from the end", started.elapsed())
 }
