@@ -115,9 +115,14 @@ impl Log {
     ///
     /// Errors: [`LogError::is_full`] ones are tried again at the next call; others poison the log.
     pub fn maintain(&self) -> Result<(), LogError> {
+        self.make_ready(self.shared.config.ready_segments())
+    }
+
+    /// Makes segments until `count` are ready behind the one that is being filled.
+    pub(crate) fn make_ready(&self, count: usize) -> Result<(), LogError> {
         let shared = &*self.shared;
         loop {
-            let missing = shared.missing_segment(&shared.head.lock());
+            let missing = shared.missing_segment(&shared.head.lock(), count);
             let Some(index) = missing else { return Ok(()) };
             match shared.stock.make(index, self.epoch()) {
                 Ok(_) => shared.made(index),
@@ -210,15 +215,15 @@ impl Shared {
         }
     }
 
-    pub(crate) fn missing_segment(&self, head: &Head) -> Option<u32> {
-        (head.ready() < self.config.ready_segments() && head.poisoned.is_none())
-            .then_some(head.ready_through + 1)
+    /// The next segment to be made, if fewer than `count` are ready.
+    pub(crate) fn missing_segment(&self, head: &Head, count: usize) -> Option<u32> {
+        (head.ready() < count && head.poisoned.is_none()).then_some(head.ready_through + 1)
     }
 
     /// A segment is ready.
     fn made(&self, index: u32) {
         let mut head = self.head.lock();
-        head.ready_through = index;
+        head.ready_through = head.ready_through.max(index);
         head.full = false;
         if std::mem::take(&mut head.short) {
             drop(head);

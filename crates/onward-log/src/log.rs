@@ -117,7 +117,8 @@ impl Log {
             config,
         };
         let log = Log { shared: Arc::new(shared) };
-        match log.maintain() {
+        // What the first appends need; the rest is made beside them.
+        match log.make_ready(log.shared.config.reserve_segments()) {
             Err(error) if !error.is_full() => Err(error),
             _ => Ok((log, found.report)),
         }

@@ -58,9 +58,13 @@ impl Stock {
         self.shelf.lock().segments.get(&index).copied()
     }
 
-    /// Makes segment `index` ready to be written: from a spare if there is one, else anew.
+    /// Makes segment `index` ready to be written: from a spare if there is one, else anew. One that another
+    /// thread has made meanwhile stays as it is.
     pub(crate) fn make(&self, index: u32, epoch: u32) -> Result<SegmentHeader, LogError> {
         let _making = self.making.lock();
+        if let Some(made) = self.segment(index) {
+            return Ok(made);
+        }
         let spare = self.take_spare()?;
         let header = SegmentHeader {
             index,

@@ -67,7 +67,7 @@ impl Log {
             }
             if full {
                 shared.shortage.wait_for(&mut head, ASK_AGAIN);
-            } else if shared.missing_segment(&head).is_none() {
+            } else if shared.missing_segment(&head, shared.config.ready_segments()).is_none() {
                 shared.shortage.wait(&mut head);
             }
         }

@@ -177,6 +177,41 @@ fn a_full_disk_refuses_new_work_keeps_a_reserve_for_settling_and_goes_on_when_sp
 }
 
 #[test]
+#[proves("LOG4", "LOG15")]
+fn a_sync_that_fails_under_many_threads_is_told_once_and_everything_told_durable_before_is_kept() {
+    let mut failed = 0;
+    for failing in 1..12 {
+        let disk = SimDisk::new(512);
+        let opened = open(&disk);
+        let threads = opened.log.spawn_io().expect("threads start");
+        disk.inject(Fault::FailSync(count(&disk, "sync") + failing));
+        let appended = std::thread::scope(|scope| {
+            let writers = [1u8, 2, 3].map(|writer| {
+                let opened = &opened;
+                scope.spawn(move || {
+                    let unit = [vec![writer; 50]];
+                    std::iter::from_fn(|| append_as(&opened.log, Purpose::Essential, 0, &unit).ok())
+                        .inspect(|_| std::thread::yield_now())
+                        .take(3000)
+                        .count()
+                })
+            });
+            writers.map(|writer| writer.join().expect("it ends")).iter().sum::<usize>()
+        });
+        drop(threads);
+        let failures = opened.watcher.failures();
+        assert_eq!(failures.len(), usize::from(opened.log.failure().is_some()));
+        failed += failures.len();
+        let synced = opened.log.progress().synced;
+        let again = open(&disk.crash(Loss::Random(failing)));
+        let durable = again.seen.iter().filter(|record| record.end <= synced).count();
+        let needed = again.report.end >= synced;
+        assert!(needed && durable <= appended, "{durable} of {appended}, up to {synced}");
+    }
+    assert!(failed >= 6, "the planned failures came about in {failed} of 11 runs only");
+}
+
+#[test]
 #[proves("LOG6")]
 fn a_torn_last_group_leaves_all_before_it_whichever_byte_it_ends_at() {
     let disk = SimDisk::new(512);

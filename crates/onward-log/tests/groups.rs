@@ -18,6 +18,7 @@ fn syncs(disk: &SimDisk) -> usize {
 fn what_is_ready_together_is_written_once_and_synced_once() {
     let disk = SimDisk::new(512);
     let opened = open(&disk);
+    opened.log.maintain().expect("segments are made ahead");
     let before = syncs(&disk);
     let units: Vec<Vec<u8>> = (0..50u8).map(|number| vec![number; 20]).collect();
     for unit in &units {
