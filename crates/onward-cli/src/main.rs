@@ -5,6 +5,7 @@ mod commands;
 mod context;
 mod exec;
 mod exit;
+mod journal;
 mod output;
 
 use clap::{Parser, error::ErrorKind};
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
 
 fn run(cli: args::Cli) -> Exit {
     let out = Arc::new(Output::new(cli.global.json, cli.global.quiet));
+    journal::write_to_stderr(&cli.global);
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,
         Err(e) => {

@@ -35,6 +35,9 @@ pub(crate) struct Global {
     /// No notes, no progress; results and errors only
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
+    /// Tell more of what goes on inside, to stderr; twice for everything
+    #[arg(long, short, global = true, action = clap::ArgAction::Count, conflicts_with = "quiet")]
+    pub(crate) verbose: u8,
 }
 
 #[derive(Debug, Subcommand)]
