@@ -12,7 +12,8 @@ pub(crate) fn write_to_stderr(global: &Global) {
         (false, 1) => Level::INFO,
         (false, _) => Level::DEBUG,
     };
-    let coloured = stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let coloured =
+        stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let journal = tracing_subscriber::fmt().with_max_level(level).with_writer(stderr);
     match global.json {
         true => journal.json().init(),

@@ -69,6 +69,9 @@ pub(crate) enum Command {
     /// The books: whether everything accepted is accounted for
     #[command(after_help = commands::balance::EXAMPLES)]
     Balance(commands::balance::Args),
+    /// Measure durable work on this disk
+    #[command(after_help = commands::bench::EXAMPLES)]
+    Bench(commands::bench::Args),
     /// Print the completions of a shell
     #[command(after_help = commands::shell::COMPLETIONS_EXAMPLES)]
     Completions(commands::shell::CompletionsArgs),

@@ -1,6 +1,7 @@
 //! One file for each command.
 
 pub(crate) mod balance;
+pub(crate) mod bench;
 pub(crate) mod cancel;
 pub(crate) mod dead;
 pub(crate) mod enqueue;
@@ -27,6 +28,7 @@ pub(crate) async fn run(context: &Context, command: Command) -> Outcome {
         Command::Dead(args) => dead::run(context, args).await,
         Command::Stats(args) => stats::run(context, args).await,
         Command::Balance(args) => balance::run(context, args).await,
+        Command::Bench(args) => bench::run(context, args).await,
         Command::Completions(args) => shell::completions(context, &args),
         Command::Man(args) => shell::man(context, &args),
         Command::Guard => exec::guard::run(),
