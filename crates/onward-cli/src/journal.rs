@@ -2,21 +2,31 @@
 
 use crate::args::Global;
 use std::io::{IsTerminal, stderr};
-use tracing::Level;
+use tracing_subscriber::{
+    Layer,
+    filter::{LevelFilter, Targets},
+    fmt::layer,
+    layer::SubscriberExt,
+    util::SubscriberInitExt,
+};
+
+/// The library's alarm for dead letters: the command tells of them itself, with the next step.
+const TOLD_ANYWAY: &str = "onward::work::alarm";
 
 /// Warnings and errors; more with `--verbose`, only errors with `--quiet`.
 pub(crate) fn write_to_stderr(global: &Global) {
     let level = match (global.quiet, global.verbose) {
-        (true, _) => Level::ERROR,
-        (false, 0) => Level::WARN,
-        (false, 1) => Level::INFO,
-        (false, _) => Level::DEBUG,
+        (true, _) => LevelFilter::ERROR,
+        (false, 0) => LevelFilter::WARN,
+        (false, 1) => LevelFilter::INFO,
+        (false, _) => LevelFilter::DEBUG,
     };
+    let shown = Targets::new().with_default(level).with_target(TOLD_ANYWAY, LevelFilter::OFF);
     let coloured =
         stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let journal = tracing_subscriber::fmt().with_max_level(level).with_writer(stderr);
-    match global.json {
-        true => journal.json().init(),
-        false => journal.with_ansi(coloured).with_target(false).init(),
-    }
+    let form = match global.json {
+        true => layer().with_writer(stderr).json().boxed(),
+        false => layer().with_writer(stderr).with_ansi(coloured).with_target(false).without_time().boxed(),
+    };
+    tracing_subscriber::registry().with(form.with_filter(shown)).init();
 }

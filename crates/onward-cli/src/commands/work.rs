@@ -11,7 +11,7 @@ use onward::{
     Onward,
     work::{self, Report, Worker, handler},
 };
-use onward_core::{Inlet, LEASE_COUNT_MAX, TopologyChange};
+use onward_core::{Engine, Inlet, LEASE_COUNT_MAX, TopologyChange};
 use serde::Serialize;
 use std::{sync::Arc, time::Duration};
 
@@ -126,6 +126,9 @@ pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
     let stop = stopping.enough(enough, &*engine, &*context.env, args.inlets.clone(), &process);
     let report = worker.run_until(stop).await?;
     end(context, &report);
+    if enough == Enough::Empty {
+        remaining(context, &*engine, args.inlets).await?;
+    }
     let failed = report.failed + report.lost > 0;
     Ok(if failed && enough != Enough::Never { Exit::Failed } else { Exit::Ok })
 }
@@ -209,6 +212,17 @@ fn begin(context: &Context, onward: &Onward, args: &Args) {
     context.out.note(format_args!(
         "working on {queues} in {data_dir} (durability: {durability}), {count} at a time, lease {lease}"
     ));
+}
+
+/// What is there although nothing could be handed out any more.
+async fn remaining(context: &Context, engine: &dyn Engine, inlets: Vec<Inlet>) -> Outcome<()> {
+    for stats in engine.stats(inlets).await? {
+        let (waiting, delayed) = (stats.books.waiting, stats.books.delayed);
+        if waiting + delayed > 0 {
+            context.out.note(format_args!("left in {}: {waiting} waiting, {delayed} delayed", stats.inlet));
+        }
+    }
+    Ok(())
 }
 
 fn end(context: &Context, report: &Report) {
