@@ -115,7 +115,9 @@ impl Disk for Overlay {
     /// Refused while another process has the folder; held by nobody else afterwards, since nothing is written.
     fn lock(&self, name: &str) -> Result<Box<dyn DiskLock>, LockError> {
         let file = match File::open(self.folder.join(name)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Box::new(Locked { _file: None })),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Box::new(Locked { _file: None }));
+            }
             file => file.map_err(LockError::Io)?,
         };
         match file.try_lock_shared() {
