@@ -3,18 +3,23 @@
 //! A write is planned against [`State`], which yields [`Fact`]s; they are appended to a [`Store`], then
 //! applied to the state. The state is a pure function of the facts: a replay is [`State::apply`] in log order.
 
+mod codec;
 mod engine;
 mod fact;
 mod marks;
 mod memory;
+mod persist;
 mod plan;
 mod state;
 mod store;
+#[cfg(test)]
+mod test_env;
 mod token;
 
 pub use engine::{Embedded, HINTS_MAX, Options};
 pub use fact::{At, BulkMark, End, Fact, Given, InletId, Marks, MessageRef, Removal, Said};
 pub use memory::{MemoryEngine, MemoryStore};
+pub use persist::{CareReport, EmbeddedEngine, OpenOptions, OpenReport};
 pub use plan::{AUDIT_DAYS, AUDIT_MAX, AUDIT_PREFIX, BULK_STEP_MAX};
 pub use state::{
     BULKS_MAX, Body, Counts, KEPT_BYTES_MAX, KEPT_MAX, LeaseImage, LeaseMark, MessageImage, Piece,

@@ -1,0 +1,13 @@
+//! The binary form of facts: what stands in a record of the log.
+
+mod core;
+mod fact;
+mod message;
+pub(crate) mod wire;
+
+pub(crate) use fact::{Encoded, decode, decode_body, encode};
+
+#[cfg(test)]
+mod samples;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,24 @@
+//! The durable store: a data folder with a log of facts, snapshots of the state, and the care of their space.
+
+mod ballast;
+mod care;
+mod config;
+mod error;
+mod folder;
+mod keeper;
+mod live;
+mod log_store;
+mod needed;
+mod open;
+mod pieces;
+mod recover;
+mod relay;
+mod snapshot;
+mod snapshot_file;
+
+pub use care::CareReport;
+pub use open::{EmbeddedEngine, OpenOptions};
+pub use recover::OpenReport;
+
+#[cfg(test)]
+mod tests;

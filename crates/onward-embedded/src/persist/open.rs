@@ -1,0 +1,269 @@
+//! The embedded engine on a data folder: opened, cared for, closed.
+
+use super::care::{Care, CareReport, Held};
+use super::config::log_config;
+use super::folder::Disks;
+use super::keeper::Keeper;
+use super::log_store::{Last, LogStore};
+use super::recover::{OpenReport, Recovered, recover};
+use crate::{Embedded, Fact, Options, State, Store};
+use onward_core::{
+    AtomicScope, BoxStream, Capabilities, Delivery, Durability, Engine, Env, Error, EventRead, EventSlice,
+    Extended, Fut, Health, Hint, Inlet, Interest, LeaseRequest, LeaseToken, MessageQuery, MessageView, Op,
+    Page, Prepared, Receipt, Record, RecordQuery, Result, Stats, Topology, TopologyChange, TopologyDiff,
+};
+use onward_log::DiskLock;
+use parking_lot::Mutex;
+use std::{
+    path::Path,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+/// How a data folder is opened. The default suits work that matters on one machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// What a receipt means: [`Durability::Fsync`], or [`Durability::OsBuffer`] (written at once and synced soon after,
+    /// but not waited for: survives the process, a power cut may lose the last moments).
+    pub durability: Durability,
+    /// Size of the log's segments, in bytes; a multiple of 4096, 16 KiB to 1 GiB. Folders may hold several sizes.
+    pub segment_bytes: u64,
+    /// Space kept for ending work on a full disk, in bytes; at least one segment.
+    pub reserve_bytes: u64,
+    /// No snapshot before the log has grown by so many bytes, unless it gives space back.
+    pub snapshot_bytes_min: u64,
+    /// How often snapshots, moving and releasing are looked at.
+    pub care_every: Duration,
+    /// How the engine behaves.
+    pub engine: Options,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self {
+            durability: Durability::Fsync,
+            segment_bytes: 64 << 20,
+            reserve_bytes: 64 << 20,
+            snapshot_bytes_min: 256 << 20,
+            care_every: Duration::from_secs(1),
+            engine: Options::default(),
+        }
+    }
+}
+
+type OnLog = Embedded<Arc<LogStore>>;
+
+/// The embedded engine on a data folder.
+///
+/// Guarantees: what [`Engine`] says, durable as [`OpenOptions::durability`] says; one process has the folder at a time.
+/// Dropping it writes and syncs what was appended, and frees the folder; closing it first also leaves a snapshot, so that
+/// the next start is short.
+#[derive(Debug)]
+pub struct EmbeddedEngine {
+    /// First, so that its thread has ended before the rest goes.
+    keeper: Mutex<Option<Keeper>>,
+    engine: Arc<OnLog>,
+    care: Arc<Care>,
+    report: OpenReport,
+    _lock: Option<Box<dyn DiskLock>>,
+}
+
+impl Held for OnLog {
+    fn look(&self, look: &mut dyn FnMut(&State)) {
+        self.with_state(look);
+    }
+
+    fn write(&self, plan: &mut dyn FnMut(&State) -> Vec<Fact>) -> Result<()> {
+        self.maintain(plan)
+    }
+}
+
+impl EmbeddedEngine {
+    /// Opens the data folder `dir`, made if missing. Blocks until everything is brought back and durable.
+    ///
+    /// # Errors
+    /// `AlreadyExists` when another process has it, naming that one; `Unsupported` for a folder of a newer version;
+    /// `Corrupt` for damage to what was durable; nothing was changed then. `Full` and `Unavailable` from the disk.
+    pub fn open(dir: &Path, options: OpenOptions, env: Arc<dyn Env>) -> Result<Self> {
+        let at = |error: Error| match error.place() {
+            Some(_) => error,
+            None => error.at(dir.display()),
+        };
+        let disks = Disks::real(dir).map_err(at)?;
+        Self::on(disks, options, env, false).map_err(at)
+    }
+
+    /// Opens what lies on `disks`; `by_hand` runs no threads, so that a simulation decides what happens when.
+    pub(crate) fn on(disks: Disks, options: OpenOptions, env: Arc<dyn Env>, by_hand: bool) -> Result<Self> {
+        if !matches!(options.durability, Durability::Fsync | Durability::OsBuffer) {
+            return Err(Error::unsupported(format!("can't be {}", options.durability))
+                .at("`durability`")
+                .mend("use `fsync` or `os-buffer`"));
+        }
+        let config = log_config(options.segment_bytes, options.reserve_bytes, env.random());
+        let found = recover(&disks, config, options.durability, &env, by_hand)?;
+        let Recovered { state, store, report, lock, snapshots } = found;
+        let store = Arc::new(store);
+        let care = Care::new(disks, store.clone(), options.snapshot_bytes_min, snapshots);
+        let engine =
+            Embedded::open(env, store.clone(), state, options.engine, "embedded", AtomicScope::Store)?;
+        // Tokens of this opening must never be taken for those of a later one.
+        if !store.wait_synced(store.end()) {
+            return Err(store
+                .failure()
+                .unwrap_or_else(|| Error::unavailable("the opening can't be written")));
+        }
+        let (engine, care) = (Arc::new(engine), Arc::new(care));
+        let held: Weak<dyn Held> = Arc::downgrade(&engine) as Weak<dyn Held>;
+        store.before_close(last_snapshot(&care, held.clone()));
+        let keeper = if by_hand { None } else { Some(Keeper::start(care.clone(), held, options.care_every)) };
+        let keeper = keeper.transpose().map_err(|error| {
+            super::error::io_error("start the thread that takes care of it", "the data folder", &error)
+        })?;
+        Ok(Self { keeper: Mutex::new(keeper), engine, care, report, _lock: lock })
+    }
+
+    /// What opening found: the snapshot used, how much was replayed, what a power cut left.
+    pub fn report(&self) -> &OpenReport {
+        &self.report
+    }
+
+    /// Does now what the folder's care would do in time: moves, snapshots, releases.
+    ///
+    /// # Errors
+    /// `Full` and `Unavailable` from the disk, `Poisoned` when the log takes no more writes.
+    pub fn care(&self) -> Result<CareReport> {
+        self.care.step(&*self.engine)
+    }
+
+    /// Writes a snapshot now, so that the next start is short; answers its size in bytes, or nothing when there is
+    /// nothing new.
+    ///
+    /// # Errors
+    /// As [`EmbeddedEngine::care`].
+    pub fn snapshot(&self) -> Result<Option<u64>> {
+        self.care.snapshot_now(&*self.engine)
+    }
+
+    /// The engine without the folder's care.
+    #[cfg(test)]
+    pub(crate) fn inner(&self) -> &OnLog {
+        &self.engine
+    }
+}
+
+/// A snapshot at the end, unless the engine or its care is gone; without it the next start only takes longer.
+fn last_snapshot(care: &Arc<Care>, held: Weak<dyn Held>) -> Last {
+    let care = Arc::downgrade(care);
+    Last(Box::new(move || {
+        if let (Some(care), Some(held)) = (care.upgrade(), held.upgrade()) {
+            let _ = care.snapshot_now(&*held);
+        }
+    }))
+}
+
+/// Everything is the inner engine's, but for the end of the folder's care.
+#[deny(clippy::missing_trait_methods)]
+impl Engine for EmbeddedEngine {
+    fn capabilities(&self) -> Capabilities {
+        self.engine.capabilities()
+    }
+
+    fn prepare(&self, ops: Vec<Op>) -> Result<Prepared> {
+        self.engine.prepare(ops)
+    }
+
+    fn declare(&self, change: TopologyChange) -> Fut<'_, TopologyDiff> {
+        self.engine.declare(change)
+    }
+
+    fn topology(&self) -> Fut<'_, Topology> {
+        self.engine.topology()
+    }
+
+    fn commit(&self, ops: Prepared) -> Fut<'_, Vec<Receipt>> {
+        self.engine.commit(ops)
+    }
+
+    fn submit(&self, commits: Vec<Prepared>) -> Fut<'_, Vec<Result<Vec<Receipt>>>> {
+        self.engine.submit(commits)
+    }
+
+    fn lease(&self, request: LeaseRequest) -> Fut<'_, Vec<Delivery>> {
+        self.engine.lease(request)
+    }
+
+    fn extend(&self, leases: Vec<LeaseToken>, by: Duration) -> Fut<'_, Vec<Result<Extended>>> {
+        self.engine.extend(leases, by)
+    }
+
+    fn find(&self, query: MessageQuery) -> Fut<'_, Page<MessageView>> {
+        self.engine.find(query)
+    }
+
+    fn read_events(&self, read: EventRead) -> Fut<'_, EventSlice> {
+        self.engine.read_events(read)
+    }
+
+    fn get_records(&self, query: RecordQuery) -> Fut<'_, Page<Record>> {
+        self.engine.get_records(query)
+    }
+
+    fn stats(&self, inlets: Vec<Inlet>) -> Fut<'_, Vec<Stats>> {
+        self.engine.stats(inlets)
+    }
+
+    fn watch(&self, interest: Interest) -> BoxStream<Hint> {
+        self.engine.watch(interest)
+    }
+
+    fn health(&self) -> Health {
+        self.engine.health()
+    }
+
+    fn close(&self, drain: Duration) -> Fut<'_, ()> {
+        drop(self.keeper.lock().take());
+        self.engine.close(drain)
+    }
+}
+
+/// A store may be shared with who takes care of it.
+impl<S: Store> Store for Arc<S> {
+    fn append(
+        &self,
+        time: onward_core::Timestamp,
+        class: crate::Class,
+        facts: &[Fact],
+        positions: &mut Vec<u64>,
+    ) -> Result<u64, crate::AppendError> {
+        (**self).append(time, class, facts, positions)
+    }
+
+    fn read(&self, position: u64) -> Result<crate::Stored> {
+        (**self).read(position)
+    }
+
+    fn released(&self, positions: &[u64]) {
+        (**self).released(positions);
+    }
+
+    fn progress(&self) -> crate::Progress {
+        (**self).progress()
+    }
+
+    fn observe(&self, observer: Arc<dyn crate::StoreObserver>) {
+        (**self).observe(observer);
+    }
+
+    fn durability(&self) -> Durability {
+        (**self).durability()
+    }
+
+    fn problems(&self) -> Vec<onward_core::Problem> {
+        (**self).problems()
+    }
+
+    fn close(&self) -> Result<()> {
+        (**self).close()
+    }
+}

@@ -1,0 +1,112 @@
+//! What stands in a snapshot: the store's own part, then the state's pieces.
+//!
+//! The store's part comes first; everything is packed into the file's pieces.
+
+use super::live::Live;
+use super::pieces::{PieceReader, PieceWriter};
+use super::snapshot_file::{Reader, Writer};
+use crate::State;
+use crate::codec::wire::{Decoded, Input, Malformed, Wire, wire_struct};
+use onward_core::{Error, Position, Result};
+use onward_log::Disk;
+use std::io;
+
+/// Pieces of the state are packed into pieces of the file of at least this many bytes, but the last one.
+const PACKED_BYTES: usize = 1 << 20;
+
+/// The store's part of a snapshot.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct StorePart {
+    /// Which log it belongs to.
+    pub(crate) log_id: u64,
+    /// Everything before this is in the snapshot; the replay goes on here.
+    pub(crate) position: u64,
+    /// How many bodies each segment was written with.
+    pub(crate) written: Vec<(u32, u64)>,
+}
+
+wire_struct!(StorePart { log_id, position, written });
+
+/// A state in its binary form, in memory: made under the engine's lock, written without it.
+#[derive(Debug)]
+pub(crate) struct Image {
+    pub(crate) position: Position,
+    pieces: Vec<Vec<u8>>,
+}
+
+impl Image {
+    /// Encodes a state as it is now.
+    pub(crate) fn of(state: &State, part: &StorePart) -> Self {
+        let (mut pieces, mut open, mut writer) = (Vec::new(), Vec::new(), PieceWriter::default());
+        part.put(&mut open);
+        state.pieces(&mut |piece| {
+            if open.capacity() == 0 {
+                open.reserve(PACKED_BYTES + PACKED_BYTES / 8);
+            }
+            writer.put(&piece, &mut open);
+            if open.len() >= PACKED_BYTES {
+                pieces.push(std::mem::take(&mut open));
+            }
+        });
+        pieces.push(open);
+        pieces.retain(|piece| !piece.is_empty());
+        Self { position: Position(part.position), pieces }
+    }
+
+    /// Writes it, durable and whole or not at all; answers its size in bytes.
+    pub(crate) fn write(&self, disk: &dyn Disk) -> io::Result<u64> {
+        let mut writer = Writer::create(disk, self.position)?;
+        self.pieces.iter().try_for_each(|piece| writer.piece(piece))?;
+        writer.finish()
+    }
+}
+
+/// A state as a snapshot holds it.
+#[derive(Debug)]
+pub(crate) struct Restored {
+    pub(crate) state: State,
+    pub(crate) part: StorePart,
+}
+
+/// Reads the snapshot as of `position`.
+///
+/// # Errors
+/// `Corrupt` when it is cut, damaged or not what this version writes; it can then be passed over.
+pub(crate) fn restore(disk: &dyn Disk, position: Position) -> Result<Restored> {
+    let mut file = Reader::open(disk, position)?;
+    let first = file.piece()?.ok_or_else(|| file.damaged())?;
+    let mut input = Input::new(&first);
+    let part = StorePart::get(&mut input).map_err(|malformed| unreadable(&file, malformed))?;
+    if part.position != position.0 {
+        return Err(unreadable(&file, Malformed("its name and its content differ")));
+    }
+    let (mut state, mut pieces) = (State::new(), PieceReader::default());
+    take_pieces(&mut input, &mut pieces, &mut state).map_err(|malformed| unreadable(&file, malformed))?;
+    while let Some(bytes) = file.piece()? {
+        take_pieces(&mut Input::new(&bytes), &mut pieces, &mut state)
+            .map_err(|malformed| unreadable(&file, malformed))?;
+    }
+    Ok(Restored { state, part })
+}
+
+fn take_pieces(input: &mut Input<'_>, pieces: &mut PieceReader, state: &mut State) -> Decoded<()> {
+    while !input.is_empty() {
+        state.restore(pieces.get(input)?);
+    }
+    Ok(())
+}
+
+fn unreadable(reader: &Reader, malformed: Malformed) -> Error {
+    let damaged = reader.damaged();
+    Error::corrupt(format!("can't be read: {}", malformed.0)).at(damaged.place().unwrap_or_default())
+}
+
+/// Counts anew which bodies a restored state needs.
+pub(crate) fn live_of(restored: &Restored) -> Live {
+    let mut live = Live::default();
+    for body in restored.state.bodies_before(u64::MAX) {
+        live.needed(body.position);
+    }
+    live.restore_counts(&restored.part.written);
+    live
+}

@@ -1,0 +1,6 @@
+//! The store, its snapshots and its space, on simulated disks, at every point where the power may fail.
+
+mod damage;
+mod desk;
+mod power;
+mod space;
