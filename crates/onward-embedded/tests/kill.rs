@@ -113,7 +113,7 @@ fn kill_after(mut child: Child, wait: Duration, told: &mut Told) {
     }
     let reader = std::thread::spawn(move || lines.map_while(Result::ok).collect::<Vec<String>>());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(SystemEnv.sleep(wait));
+    runtime.block_on(async { SystemEnv.sleep(wait).await });
     child.kill().unwrap();
     child.wait().unwrap();
     reader.join().unwrap().iter().for_each(|line| told.whole_line(line));
