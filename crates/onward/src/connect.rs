@@ -89,6 +89,22 @@ fn memory(_: Arc<dyn Env>) -> Result<Arc<dyn Engine>> {
     Err(missing("memory", "embedded"))
 }
 
+#[cfg(feature = "embedded")]
+fn embedded(env: Arc<dyn Env>) -> Result<Opener> {
+    use onward_embedded::{EmbeddedEngine, OpenOptions};
+    Ok(Arc::new(move |folder| {
+        let env = env.clone();
+        Box::pin(async move {
+            // Opening reads the disk and waits for it.
+            let open = move || EmbeddedEngine::open(&folder, OpenOptions::default(), env);
+            let opened = tokio::task::spawn_blocking(open).await;
+            let engine = opened.map_err(|failed| Error::internal(format!("opening failed: {failed}")))??;
+            Ok(Arc::new(engine) as Arc<dyn Engine>)
+        })
+    }))
+}
+
+#[cfg(not(feature = "embedded"))]
 fn embedded(_env: Arc<dyn Env>) -> Result<Opener> {
     Err(missing("embedded", "embedded"))
 }
