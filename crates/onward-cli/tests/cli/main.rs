@@ -1,0 +1,13 @@
+//! The real binary, command by command, with good and bad input, and several of it on one folder.
+#![allow(clippy::unwrap_used, reason = "a test that meets the unexpected has failed")]
+
+mod support;
+
+mod dead;
+mod enqueue;
+mod exec;
+mod json;
+mod looking;
+mod processes;
+mod queues;
+mod usage;
