@@ -152,18 +152,7 @@ async fn keep(shared: Arc<Shared>) {
         if !shared.change(State::Between { reason, since }) {
             return;
         }
-        let mut attempt = 1;
-        let entered = loop {
-            match enter(&shared.place, false).await {
-                Ok(entered) => break entered,
-                Err(reason) => {
-                    tracing::warn!(%reason, "could not take part in the folder again");
-                    shared.change(State::Between { reason, since });
-                }
-            }
-            shared.place.pause(attempt).await;
-            attempt = attempt.saturating_add(1);
-        };
+        let Some(entered) = shared.enter_again(since).await else { return };
         if !shared.change(State::In(Arc::new(entered))) {
             return;
         }
@@ -190,6 +179,27 @@ impl Shared {
             }
             open
         })
+    }
+
+    /// Takes part again, however long it takes; `None` once the folder is closed.
+    async fn enter_again(&self, since: Timestamp) -> Option<Entered> {
+        let mut last = String::new();
+        for attempt in 1.. {
+            match enter(&self.place, false).await {
+                Ok(entered) => return Some(entered),
+                Err(reason) => {
+                    if reason.what() != last {
+                        tracing::warn!(%reason, "could not take part in the folder again");
+                        last = reason.what().to_owned();
+                    }
+                    if !self.change(State::Between { reason, since }) {
+                        return None;
+                    }
+                }
+            }
+            self.place.pause(attempt).await;
+        }
+        None
     }
 
     /// The engine, wherever it is; waits a bounded time for the next host.
