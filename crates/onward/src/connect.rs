@@ -4,7 +4,7 @@ use crate::{
     Onward,
     folder::{Folder, FolderOptions, Opener, Role},
 };
-use onward_core::{Engine, Env, Error, Result};
+use onward_core::{Durability, Engine, Env, Error, Result};
 use onward_env::SystemEnv;
 use std::{path::Path, sync::Arc};
 
@@ -25,7 +25,7 @@ const BY_FEATURE: [(&str, &str); 13] = [
     ("http", "http"),
 ];
 const SCHEMES: [&str; 2] = ["memory", "embedded"];
-const OPTIONS: [&str; 3] = ["worker", "role", "wait_ms"];
+const OPTIONS: [&str; 4] = ["worker", "role", "wait_ms", "durability"];
 
 /// What a URL asks for, before anything is opened.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ pub async fn connect(url: &str) -> Result<Onward> {
 /// The engine that a URL names: `memory:`, `embedded:DIR` or a plain path.
 ///
 /// Options of `embedded`: `worker=NAME`; `role=any` or `role=host`; `wait_ms=N`, how long a call waits for the next
-/// host. As in `embedded:/var/lib/shop?worker=mailer`.
+/// host; `durability=fsync` or `durability=os-buffer`, where this process becomes the host. As in `embedded:/var/lib/shop?worker=mailer`.
 ///
 /// # Errors
 /// `Invalid` for an unknown scheme or option, with a suggestion; `Unsupported` for an engine that is not built in,
@@ -76,7 +76,8 @@ pub async fn open_folder(
     options: FolderOptions,
     env: Arc<dyn Env>,
 ) -> Result<Arc<Folder>> {
-    Folder::open(folder, options, embedded(env.clone())?, env).await.map(Arc::new)
+    let opener = embedded(options.durability, env.clone())?;
+    Folder::open(folder, options, opener, env).await.map(Arc::new)
 }
 
 #[cfg(feature = "embedded")]
@@ -90,13 +91,14 @@ fn memory(_: Arc<dyn Env>) -> Result<Arc<dyn Engine>> {
 }
 
 #[cfg(feature = "embedded")]
-fn embedded(env: Arc<dyn Env>) -> Result<Opener> {
+fn embedded(durability: Durability, env: Arc<dyn Env>) -> Result<Opener> {
     use onward_embedded::{EmbeddedEngine, OpenOptions};
+    let options = OpenOptions { durability, ..OpenOptions::default() };
     Ok(Arc::new(move |folder| {
-        let env = env.clone();
+        let (options, env) = (options.clone(), env.clone());
         Box::pin(async move {
             // Opening reads the disk and waits for it.
-            let open = move || EmbeddedEngine::open(&folder, OpenOptions::default(), env);
+            let open = move || EmbeddedEngine::open(&folder, options, env);
             let opened = tokio::task::spawn_blocking(open).await;
             let engine = opened.map_err(|failed| Error::internal(format!("opening failed: {failed}")))??;
             Ok(Arc::new(engine) as Arc<dyn Engine>)
@@ -105,7 +107,7 @@ fn embedded(env: Arc<dyn Env>) -> Result<Opener> {
 }
 
 #[cfg(not(feature = "embedded"))]
-fn embedded(_env: Arc<dyn Env>) -> Result<Opener> {
+fn embedded(_: Durability, _: Arc<dyn Env>) -> Result<Opener> {
     Err(missing("embedded", "embedded"))
 }
 
@@ -154,6 +156,9 @@ fn set(options: &mut FolderOptions, pair: &str) -> Result<()> {
         ("wait_ms", number) => {
             options.takeover_wait_ms = number.parse().map_err(|_| wrong("use a number of milliseconds"))?;
         }
+        ("durability", "fsync") => options.durability = Durability::Fsync,
+        ("durability", "os-buffer") => options.durability = Durability::OsBuffer,
+        ("durability", _) => return Err(wrong("use `fsync` or `os-buffer`")),
         (unknown, _) => {
             let known = OPTIONS.iter().copied();
             return Err(Error::invalid("is not an option of `embedded:`")

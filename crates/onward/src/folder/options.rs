@@ -1,6 +1,6 @@
 //! How a folder is opened; every bound with its unit.
 
-use onward_core::{Curve, Jitter, RetryPolicy};
+use onward_core::{Curve, Durability, Jitter, RetryPolicy};
 use std::sync::Arc;
 
 /// What a process wants to be in its folder.
@@ -20,6 +20,8 @@ pub struct FolderOptions {
     pub worker: Arc<str>,
     /// What this process wants to be.
     pub role: Role,
+    /// What a receipt means where this process becomes the host; a client has its host's.
+    pub durability: Durability,
     /// Longest time to open the folder while its host starts, in milliseconds.
     pub open_ms: u64,
     /// How long a call waits for the next host when the last one went away, in milliseconds.
@@ -33,6 +35,7 @@ impl Default for FolderOptions {
         Self {
             worker: "onward".into(),
             role: Role::Any,
+            durability: Durability::Fsync,
             open_ms: 60_000,
             takeover_wait_ms: 10_000,
             backoff: RetryPolicy {
