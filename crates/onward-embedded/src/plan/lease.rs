@@ -94,10 +94,12 @@ pub(crate) fn plan(
             open.push((queue.id, u64::from(weighted.weight.max(1))));
         }
     }
-    let epoch = state.epoch();
+    // What time made ready by now is seen with the next sync, as `State::advance` has it.
+    let (epoch, end) = (state.epoch(), state.end());
     while !taking.full && taking.plan.picked.len() < request.count_max as usize && !open.is_empty() {
         let at = choose(&open, ctx);
         let Some(queue) = state.queue_mut(open[at].0) else { break };
+        queue.promote(ctx.now, end);
         if !taking.one(queue, epoch, ctx) {
             open.swap_remove(at);
         }
@@ -133,7 +135,6 @@ fn choose(open: &[(InletId, u64)], ctx: &mut Context<'_>) -> usize {
 impl Taking<'_> {
     /// Takes one message from an inlet; `false` when it has none for this request.
     fn one(&mut self, queue: &mut Queue, epoch: u32, ctx: &mut Context<'_>) -> bool {
-        queue.promote(ctx.now, ctx.visible);
         let kinds = self.kinds(queue);
         if kinds.as_ref().is_some_and(Vec::is_empty) || !self.may_hand_out(queue, ctx) {
             return false;

@@ -131,6 +131,7 @@ impl Queue {
             End::Acked { result } => {
                 self.leave(slot);
                 self.books.done += 1;
+                self.keep_attempts(&lease);
                 self.finish(slot, MessageState::Done, position, time, result.clone());
                 MessageState::Done
             }
@@ -166,8 +167,16 @@ impl Queue {
                 None
             }
         };
+        self.keep_attempts(lease);
         self.finish(lease.slot, MessageState::Done, position, time, result);
         MessageState::Done
+    }
+
+    /// A finished message that can still be looked at tells its last attempt too.
+    fn keep_attempts(&mut self, lease: &Lease) {
+        if self.config.result_retention_ms > 0 {
+            self.side_mut(lease.slot).attempts = lease.attempt;
+        }
     }
 
     fn die_of(
