@@ -45,15 +45,17 @@ impl Env for SystemEnv {
 /// and go on together when all tasks wait.
 ///
 /// For tests, inside of a tokio runtime only. The wall clock begins at 2026-01-01; randomness is the machine's.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct TokioEnv {
     start: tokio::time::Instant,
+    /// Threads of an engine ask too: without it they would see a clock that is not paused.
+    runtime: tokio::runtime::Handle,
 }
 
 impl TokioEnv {
-    /// One that begins now.
+    /// One that begins now, on the runtime that this is called in.
     pub fn start() -> Arc<dyn Env> {
-        Arc::new(Self { start: tokio::time::Instant::now() })
+        Arc::new(Self { start: tokio::time::Instant::now(), runtime: tokio::runtime::Handle::current() })
     }
 }
 
@@ -63,6 +65,7 @@ impl Env for TokioEnv {
     }
 
     fn monotonic(&self) -> Duration {
+        let _inside = self.runtime.enter();
         self.start.elapsed()
     }
 
@@ -71,6 +74,7 @@ impl Env for TokioEnv {
     }
 
     fn sleep(&self, span: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let _inside = self.runtime.enter();
         Box::pin(tokio::time::sleep(span))
     }
 }
