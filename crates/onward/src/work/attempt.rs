@@ -8,13 +8,13 @@ use super::{
     heart::{Hold, Stop},
     inbox::{Claim, Standing},
     panic::{Caught, caught},
-    settle::{Settled, settle, settle_op},
+    settle::{Settled, settle, settle_op, write},
     states::States,
     supervise::supervise,
 };
 use crate::Onward;
 use futures::future::Either;
-use onward_core::{AtomicScope, CauseKind, Delivery, MessageState, Op, Outcome};
+use onward_core::{CauseKind, Delivery, MessageState, Op, Outcome};
 use std::{
     sync::{Arc, Mutex},
     time::Duration,
@@ -114,10 +114,10 @@ async fn end(
             let staged = attempt.take_staged();
             (outcome.clone(), count, if acks(&outcome) { staged } else { Vec::new() })
         }
-        Decision::Cancel => {
-            let (inlet, id) = (attempt.delivery.token.inlet.clone(), attempt.delivery.message.id.clone());
-            (release(Duration::ZERO), Count::Cancelled, vec![Op::Cancel { inlet, id }])
-        }
+        Decision::Cancel => match cancel(attempt).await {
+            Ok(()) => (release(Duration::ZERO), Count::Cancelled, Vec::new()),
+            Err(error) => (refused(&error), Count::Failed, Vec::new()),
+        },
         Decision::Nothing => {
             tracing::warn!(?stop, "the lease ended before the handler did; another attempt follows");
             return Count::Lost;
@@ -152,7 +152,7 @@ async fn commit(
             Ok(commits) => commits,
             Err(error) => return Settled::Refused(error),
         },
-        None => plain_commits(onward, staged, settle_op(token, outcome)),
+        None => vec![staged.into_iter().chain([settle_op(token, outcome)]).collect()],
     };
     let fence = attempt.hold.borrow().fence;
     let settled = in_order(onward, commits, fence).await;
@@ -164,13 +164,11 @@ async fn commit(
     settled
 }
 
-/// One commit, or one after the other where the engine can't do two operations at once.
-fn plain_commits(onward: &Onward, mut staged: Vec<Op>, settle: Op) -> Vec<Vec<Op>> {
-    staged.push(settle);
-    match onward.engine().capabilities().atomic {
-        AtomicScope::Operation => staged.into_iter().map(|op| vec![op]).collect(),
-        _ => vec![staged],
-    }
+/// Asks to cancel the message under one's own lease: it is gone when the lease ends.
+async fn cancel(attempt: &Attempt) -> onward_core::Result<()> {
+    let (inlet, id) = (attempt.delivery.token.inlet.clone(), attempt.delivery.message.id.clone());
+    let fence = attempt.hold.borrow().fence;
+    write(&attempt.onward, vec![Op::Cancel { inlet, id }], fence).await.map(drop)
 }
 
 async fn in_order(onward: &Onward, commits: Vec<Vec<Op>>, fence: Duration) -> Settled {
@@ -179,7 +177,7 @@ async fn in_order(onward: &Onward, commits: Vec<Vec<Op>>, fence: Duration) -> Se
         if index == last {
             return settle(onward, ops, fence).await;
         }
-        match super::settle::write(onward, ops, fence).await {
+        match write(onward, ops, fence).await {
             Ok(_) => {}
             Err(error) if error.kind() == onward_core::ErrorKind::LeaseLost => return Settled::Stale,
             Err(error) => return Settled::Refused(error),

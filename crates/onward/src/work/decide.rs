@@ -103,7 +103,7 @@ fn by_class(class: Class, error: &super::Error, attempt: u32, random: u64) -> De
 
 /// What an acknowledgement that the engine refused means: the attempt has failed.
 pub(crate) fn refused(error: &Error) -> Outcome {
-    let text = format!("the commit of its effects was refused: {error}");
+    let text = format!("what goes with its end was refused: {error}");
     match error.kind() {
         ErrorKind::Invalid | ErrorKind::Unsupported => {
             Outcome::Reject { failure: Failure::new(CauseKind::Permanent, text) }

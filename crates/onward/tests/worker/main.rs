@@ -1,0 +1,13 @@
+//! The worker, seen by what its handlers and the engine see. Each test runs on every engine there is.
+//!
+//! The clock is tokio's, paused: it goes on by itself when every task waits, so no test takes real time to wait.
+
+#[macro_use]
+mod stage;
+mod faulty;
+mod guards;
+mod inbox;
+mod leases;
+mod outcomes;
+mod retries;
+mod stop;
