@@ -45,8 +45,7 @@ impl<S: Store> Core<S> {
         }
         let (glimpses, next, end) = {
             let mut inner = self.inner.lock();
-            inner.state.advance(self.clock.now());
-            self.fire_woken(&mut inner);
+            self.catch_up(&mut inner);
             let queue = inner.state.find(&query.inlet).ok_or_else(|| crate::plan::no_inlet(&query.inlet))?;
             let after = query.after.as_ref().map(parse).transpose()?;
             let mut found = match &query.by {
@@ -139,8 +138,7 @@ impl<S: Store> Core<S> {
         let (mut stats, leases, end) = {
             let mut inner = self.inner.lock();
             let now = self.clock.now();
-            inner.state.advance(now);
-            self.fire_woken(&mut inner);
+            self.catch_up(&mut inner);
             let state = &inner.state;
             let queues: Vec<&Queue> = if inlets.is_empty() {
                 let mut all: Vec<&Queue> = state.queues().collect();

@@ -137,7 +137,7 @@ fn with_followers(queue: &Queue, chosen: Vec<u32>) -> Vec<u32> {
 
 fn dead_of_key(queue: &Queue, key: &Key) -> Vec<u32> {
     let Some(chain) = queue.chains.get(key) else { return Vec::new() };
-    chain.dead.iter().map(|(_, slot)| *slot).collect()
+    chain.dead.values().copied().collect()
 }
 
 /// Leaves out those whose unique key other unfinished work has taken meanwhile.

@@ -70,10 +70,10 @@ fn cancel_waiting(draft: &mut Draft, queue: &Queue, slot: u32) -> Result<(), Err
     let message = queue.reference(slot);
     draft.touch(queue.id, message.seq, Touch::Other)?;
     draft.add_load(queue.id, -1, -i64::from(queue.slab.get(slot).size));
-    if let Some(key) = queue.side(slot).and_then(|side| side.unique_key.clone()) {
-        if queue.slot_of_unique(&key) == Some(slot) {
-            draft.unique.entry((queue.id, key)).or_insert(None);
-        }
+    if let Some(key) = queue.side(slot).and_then(|side| side.unique_key.clone())
+        && queue.slot_of_unique(&key) == Some(slot)
+    {
+        draft.unique.entry((queue.id, key)).or_insert(None);
     }
     draft.drain(Fact::Removed {
         inlet: queue.id,

@@ -26,7 +26,6 @@ pub(crate) struct Picked {
     pub(crate) slot: u32,
     /// The position that had made it ready.
     pub(crate) ready_at: u64,
-    pub(crate) size: u32,
     pub(crate) body: u64,
     pub(crate) term: Duration,
     pub(crate) deadline: Timestamp,
@@ -69,6 +68,8 @@ struct Taking<'a> {
     bytes: u64,
     process_leases: u64,
     process_suspects: u64,
+    /// Where nonces come from: one random number per request, spread by mixing.
+    seed: u64,
     full: bool,
 }
 
@@ -86,6 +87,7 @@ pub(crate) fn plan(
         bytes: 0,
         process_leases: process.leases,
         process_suspects: process.suspects,
+        seed: (ctx.random)(),
         full: false,
     };
     let mut open: Vec<(InletId, u64)> = Vec::with_capacity(request.inlets.len());
@@ -122,7 +124,7 @@ fn choose(open: &[(InletId, u64)], ctx: &mut Context<'_>) -> usize {
         return 0;
     }
     let total: u64 = open.iter().map(|(_, weight)| weight).sum();
-    let mut ticket = (u128::from((ctx.random)()) * u128::from(total) >> 64) as u64;
+    let mut ticket = ((u128::from((ctx.random)()) * u128::from(total)) >> 64) as u64;
     for (at, (_, weight)) in open.iter().enumerate() {
         if ticket < *weight {
             return at;
@@ -168,6 +170,12 @@ impl Taking<'_> {
         (!accepts.is_empty()).then(|| accepts.iter().filter_map(|kind| queue.kinds.number(kind)).collect())
     }
 
+    fn nonce(&mut self) -> u32 {
+        self.seed = self.seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.seed ^ (self.seed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        (mixed ^ (mixed >> 32)) as u32
+    }
+
     fn picked_of(&self, queue: &Queue) -> u64 {
         self.plan.picked.iter().filter(|picked| picked.given.at.inlet == queue.id).count() as u64
     }
@@ -180,10 +188,10 @@ impl Taking<'_> {
             return true;
         }
         let mine = self.picked_of(queue);
-        if let Some(most) = queue.config.concurrency_max {
-            if queue.leases.len() as u64 + mine >= u64::from(most) {
-                return false;
-            }
+        if let Some(most) = queue.config.concurrency_max
+            && queue.leases.len() as u64 + mine >= u64::from(most)
+        {
+            return false;
         }
         let free_at = queue.config.rate.map(|rate| queue.rates.all.free_at(&rate, ctx.now, mine));
         match free_at.filter(|free_at| *free_at > ctx.now) {
@@ -261,7 +269,7 @@ impl Taking<'_> {
         let entry = queue.slab.get(slot);
         let side = queue.side(slot);
         let attempt = side.map_or(0, |side| side.attempts).saturating_add(1);
-        let nonce = (ctx.random)() as u32;
+        let nonce = self.nonce();
         let at = At { inlet: queue.id, message: queue.reference(slot) };
         let asked = self.request.lease.unwrap_or(Duration::from_millis(queue.config.lease_ms));
         let most = queue.config.lease_total_max_ms.map_or(Duration::MAX, Duration::from_millis);
@@ -271,7 +279,6 @@ impl Taking<'_> {
             given: Given { at, attempt, nonce },
             slot,
             ready_at,
-            size: entry.size,
             body: queue.body(slot),
             term: asked.min(most),
             deadline: ctx.now.plus(asked.min(most)),
@@ -330,7 +337,6 @@ pub(crate) fn deliveries_of(
             given: Given { at: *at, attempt: lease.attempt, nonce: lease.nonce },
             slot: lease.slot,
             ready_at: 0,
-            size: entry.size,
             body: queue.body(lease.slot),
             term: lease.term,
             deadline: lease.deadline,

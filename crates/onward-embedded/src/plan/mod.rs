@@ -14,9 +14,7 @@ mod topology;
 
 pub use bulk::BULK_STEP_MAX;
 pub(crate) use draft::{Answer, Draft};
-pub(crate) use lease::{
-    LeasePlan, Picked, deliveries_of, extend, missing, plan as lease, put_back, refuse_missing,
-};
+pub(crate) use lease::{Picked, deliveries_of, extend, missing, plan as lease, put_back, refuse_missing};
 pub use record::{AUDIT_DAYS, AUDIT_MAX, AUDIT_PREFIX};
 pub(crate) use tick::{next as next_tick, next_of, plan as tick, queue_is_overdue};
 pub(crate) use topology::{declare, declare_default};

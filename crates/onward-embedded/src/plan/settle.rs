@@ -174,10 +174,10 @@ fn unload(draft: &mut Draft, found: &Live<'_>, state: MessageState) {
     if entry.status == Status::Leased {
         draft.add_load(queue.id, -1, -i64::from(entry.size));
     }
-    if let Some(key) = queue.side(found.lease.slot).and_then(|side| side.unique_key.clone()) {
-        if queue.slot_of_unique(&key) == Some(found.lease.slot) {
-            draft.unique.entry((queue.id, key)).or_insert(None);
-        }
+    if let Some(key) = queue.side(found.lease.slot).and_then(|side| side.unique_key.clone())
+        && queue.slot_of_unique(&key) == Some(found.lease.slot)
+    {
+        draft.unique.entry((queue.id, key)).or_insert(None);
     }
 }
 

@@ -149,7 +149,7 @@ impl State {
         let mut bulks: Vec<_> = self.bulks.each().map(|(id, report)| (*id, *report)).collect();
         bulks.sort_by_key(|(id, _)| id.0);
         bulks.into_iter().for_each(|(id, report)| each(Piece::Bulk(id, report)));
-        self.queues().for_each(|queue| queue.pieces(each));
+        self.queues().for_each(|queue| queue.pieces(self.time, each));
     }
 
     /// Takes one piece of a snapshot into a new state; the pieces come in the order of [`State::pieces`].
@@ -229,7 +229,7 @@ const STATUSES: [Status; 6] =
     [Status::Waiting, Status::Delayed, Status::Leased, Status::Gone, Status::Dead, Status::Kept];
 
 impl Queue {
-    fn pieces(&self, each: &mut dyn FnMut(Piece)) {
+    fn pieces(&self, time: Timestamp, each: &mut dyn FnMut(Piece)) {
         let mut slots: Vec<u32> = self.slab.slots().collect();
         slots.sort_by_key(|slot| self.slab.get(*slot).seq);
         let gone = slots.iter().filter(|slot| self.slab.get(**slot).status == Status::Gone).count() as u64;
@@ -247,8 +247,10 @@ impl Queue {
         for slot in slots {
             each(Piece::Message(Box::new(self.message_image(slot))));
         }
+        let window = self.dedup_window();
+        let live = |(_, what): &(u64, &Remembered)| time.since(what.at) < window;
         let mut remembered: Vec<_> =
-            self.finished.each().map(|(dedup, what)| (dedup, what.clone())).collect();
+            self.finished.each().filter(live).map(|(dedup, what)| (dedup, what.clone())).collect();
         remembered.sort_by_key(|(dedup, what)| (what.at, *dedup));
         remembered.into_iter().for_each(|(dedup, what)| each(Piece::Remembered { dedup, what }));
     }

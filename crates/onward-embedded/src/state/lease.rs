@@ -74,10 +74,10 @@ impl Queue {
         if let Some(rate) = &self.config.rate {
             self.rates.all.take(rate, time);
         }
-        if let Some(rate) = self.config.rate_per_key {
-            if let Some(key) = self.side(slot).and_then(|side| side.fairness_key.clone()) {
-                self.rates.take_key(&key, &rate, time);
-            }
+        if let Some(rate) = self.config.rate_per_key
+            && let Some(key) = self.side(slot).and_then(|side| side.fairness_key.clone())
+        {
+            self.rates.take_key(&key, &rate, time);
         }
     }
 

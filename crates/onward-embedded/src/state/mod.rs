@@ -126,8 +126,9 @@ impl State {
 
     /// Makes everything that is due by `now` ready, so that two states of the same facts can be compared.
     pub fn advance(&mut self, now: Timestamp) {
-        let (end, woken) = (self.end, &mut self.woken);
+        let (end, time, woken) = (self.end, self.time, &mut self.woken);
         for queue in self.queues.iter_mut().flatten() {
+            queue.forget_finished(time);
             queue.promote(now, end);
             if queue.moment.woken > 0 && !std::mem::replace(&mut queue.moment.listed, true) {
                 woken.push(queue.id);

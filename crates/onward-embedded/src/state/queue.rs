@@ -131,6 +131,12 @@ impl Queue {
         self.sides.entry(slot).or_default()
     }
 
+    /// Lets go of finished ids that are past the window. It changes no answer, only memory.
+    pub(crate) fn forget_finished(&mut self, now: Timestamp) {
+        let window = self.dedup_window();
+        self.finished.forget(now, window);
+    }
+
     pub(crate) fn reference(&self, slot: u32) -> MessageRef {
         let entry = self.slab.get(slot);
         MessageRef { seq: entry.seq, id_hash: entry.marks.id }
@@ -354,10 +360,10 @@ impl Queue {
             Status::Gone => self.books.done += 1,
             Status::Dead | Status::Kept => {}
         }
-        if matches!(status, Status::Waiting | Status::Delayed) {
-            if let Some(expiry) = self.side(slot).and_then(|side| side.expiry) {
-                self.expiry.insert((expiry, seq, slot));
-            }
+        if matches!(status, Status::Waiting | Status::Delayed)
+            && let Some(expiry) = self.side(slot).and_then(|side| side.expiry)
+        {
+            self.expiry.insert((expiry, seq, slot));
         }
         if matches!(status, Status::Waiting | Status::Delayed | Status::Leased) {
             self.bytes += size;
@@ -487,10 +493,10 @@ impl Queue {
     }
 
     pub(crate) fn release_unique(&mut self, slot: u32) {
-        if let Some(key) = self.side(slot).and_then(|side| side.unique_key.clone()) {
-            if self.unique.get(&key) == Some(&slot) {
-                self.unique.remove(&key);
-            }
+        if let Some(key) = self.side(slot).and_then(|side| side.unique_key.clone())
+            && self.unique.get(&key) == Some(&slot)
+        {
+            self.unique.remove(&key);
         }
     }
 

@@ -138,16 +138,6 @@ impl Ready {
         Some(taken)
     }
 
-    /// The slots in the order of priority, then arrival; for pages and for finding the least urgent one.
-    pub(crate) fn slots(&self, slab: &Slab) -> Vec<u32> {
-        let mut all = Vec::with_capacity(self.len);
-        for level in self.levels.iter().rev() {
-            all.extend(level.slots(slab));
-        }
-        all.splice(0..0, self.suspects.values().map(|(slot, _)| *slot));
-        all
-    }
-
     /// Messages of lower priority than `priority`, the lowest first, then the oldest.
     pub(crate) fn less_urgent<'a>(&'a self, slab: &'a Slab, priority: u8) -> impl Iterator<Item = u32> + 'a {
         let lower = self.levels.iter().take(usize::from(priority)).filter(|level| level.len > 0);

@@ -50,7 +50,6 @@ pub(crate) struct Entry {
 pub(crate) struct Slab {
     chunks: Vec<Vec<Entry>>,
     free: Vec<u32>,
-    len: usize,
 }
 
 impl Slab {
@@ -63,7 +62,6 @@ impl Slab {
     }
 
     pub(crate) fn insert(&mut self, entry: Entry) -> u32 {
-        self.len += 1;
         if let Some(slot) = self.free.pop() {
             *self.get_mut(slot) = entry;
             return slot;
@@ -78,7 +76,6 @@ impl Slab {
     }
 
     pub(crate) fn remove(&mut self, slot: u32) {
-        self.len -= 1;
         let entry = self.get_mut(slot);
         entry.vacant = true;
         entry.queued = Queued::No;
@@ -94,10 +91,6 @@ impl Slab {
         if entry.vacant {
             self.free.push(slot);
         }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.len
     }
 
     /// Slots in use, in slot order.

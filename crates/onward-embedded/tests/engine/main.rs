@@ -1,4 +1,5 @@
 //! The engine in memory, under a clock that the tests move.
+#![allow(clippy::unwrap_used, reason = "helpers of tests stop a test as the tests do")]
 
 mod core;
 mod crash;
