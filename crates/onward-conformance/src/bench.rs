@@ -2,7 +2,7 @@
 
 use crate::{Answer, Clock, Stop, Subject};
 use onward_core::{
-    Accepted, Curve, Delivery, Engine, Env, Failure, Holder, Inlet, InletConfig, Jitter, Key, LeaseRequest,
+    Accepted, Curve, Delivery, Engine, Env, Failure, Holder, Inlet, InletConfig, Jitter, LeaseRequest,
     LeaseToken, Message, MessageBuilder, MessageId, MessageQuery, MessageView, Name, Op, Outcome, ProcessId,
     Receipt, RequestId, Result, RetryDelay, RetryPolicy, SettledAs, Stats, TopologyChange,
 };
@@ -264,11 +264,6 @@ pub(crate) fn failure(error: &str) -> Failure {
 
 pub(crate) fn holder(worker: &str, process: &str) -> Holder {
     Holder { worker: worker.into(), process: ProcessId(process.into()) }
-}
-
-/// A key from a text that a check wrote.
-pub(crate) fn key(text: &str) -> Key {
-    Key::try_from(text).expect("checks write short keys without control characters")
 }
 
 pub(crate) fn millis(count: u64) -> Duration {
