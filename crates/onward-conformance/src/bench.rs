@@ -26,6 +26,7 @@ pub struct Bench {
     clock: Clock,
     env: Arc<dyn Env>,
     serial: AtomicU64,
+    note: parking_lot::Mutex<Option<String>>,
     /// How many messages the stress checks send.
     pub messages: u64,
     /// How many random sequences the reference model is compared over.
@@ -43,7 +44,15 @@ impl Bench {
     pub fn new(subject: Box<dyn Subject>, messages: u64, seeds: u64) -> Self {
         let clock = subject.clock();
         let env = clock.env();
-        Self { subject, clock, env, serial: AtomicU64::new(0), messages, seeds }
+        Self {
+            subject,
+            clock,
+            env,
+            serial: AtomicU64::new(0),
+            note: parking_lot::Mutex::default(),
+            messages,
+            seeds,
+        }
     }
 
     /// The engine that is open now.
@@ -59,6 +68,15 @@ impl Bench {
     /// The clock as the harness gave it.
     pub fn clock(&self) -> &Clock {
         &self.clock
+    }
+
+    /// Says what a check that passes has counted; it stands in the report.
+    pub(crate) fn note(&self, text: String) {
+        *self.note.lock() = Some(text);
+    }
+
+    pub(crate) fn noted(&self) -> Option<String> {
+        self.note.lock().take()
     }
 
     /// Time on the engine's monotonic clock.

@@ -120,6 +120,6 @@ pub struct Verdict {
     pub check: String,
     /// How it ended.
     pub status: Status,
-    /// Why, unless it passed.
+    /// Why; of a pass, what was counted.
     pub reason: Option<String>,
 }

@@ -51,7 +51,8 @@ async fn attempt(harness: &dyn Harness, check: &Check, options: &Options) -> End
             };
         }
     }
-    ending((check.run)(&mut bench).await)
+    let (status, reason) = ending((check.run)(&mut bench).await);
+    (status, reason.or_else(|| bench.noted()))
 }
 
 fn ending(done: Result<(), Stop>) -> Ending {

@@ -1,13 +1,18 @@
 //! Every check, once, by group.
 
+mod agreement;
 mod core_leases;
 mod core_messages;
 mod dedup;
+mod lifecycle;
 mod limits;
+mod looking;
 mod order;
 mod records;
 mod retry_dead;
+mod stress;
 mod time;
+mod transactions;
 
 use crate::Check;
 
@@ -27,6 +32,11 @@ impl Suite {
             dedup::CHECKS,
             limits::CHECKS,
             records::CHECKS,
+            transactions::CHECKS,
+            looking::CHECKS,
+            lifecycle::CHECKS,
+            agreement::CHECKS,
+            stress::CHECKS,
         ]
         .into_iter()
         .flatten()

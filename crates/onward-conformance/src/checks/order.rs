@@ -200,8 +200,12 @@ async fn other_keys_progress(b: &mut Bench) -> Done {
         let delivery = b.must_take(&queue).await?;
         match delivery.message.id.as_str() {
             "held" => {}
-            "retried" => drop(b.settle(&delivery.token, retry_after(crate::bench::PATIENCE)).await?),
-            "dead" => drop(b.settle(&delivery.token, reject()).await?),
+            "retried" => {
+                b.settle(&delivery.token, retry_after(crate::bench::PATIENCE)).await?;
+            }
+            "dead" => {
+                b.settle(&delivery.token, reject()).await?;
+            }
             other => return Err(Stop::Failed(format!("{other} was handed out before earlier keys"))),
         }
     }

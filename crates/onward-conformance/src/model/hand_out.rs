@@ -19,10 +19,10 @@ impl Model {
         let (mut deliveries, mut bytes) = (Vec::new(), 0u64);
         let turns: Vec<_> =
             request.inlets.iter().flat_map(|w| vec![&w.inlet; w.weight.max(1) as usize]).collect();
-        let (mut turn, mut idle) = (0, 0);
+        let mut idle = 0;
         while deliveries.len() < request.count_max as usize && idle < turns.len() {
-            let inlet = turns[turn % turns.len()].clone();
-            turn += 1;
+            let inlet = turns[self.turn % turns.len()].clone();
+            self.turn += 1;
             if self.holds_suspect(&request.holder.process) {
                 break;
             }

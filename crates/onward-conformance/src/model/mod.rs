@@ -50,6 +50,8 @@ pub(crate) struct Model {
     pub(crate) bulks: Vec<(BulkId, BulkReport)>,
     pub(crate) epoch: u64,
     serial: u64,
+    /// Whose turn it is among the inlets of a request.
+    turn: usize,
 }
 
 #[derive(Debug, Clone)]
