@@ -13,6 +13,7 @@ mod bench;
 mod check;
 pub mod checks;
 mod clock;
+pub mod doubles;
 mod harness;
 pub mod model;
 mod runner;

@@ -1,0 +1,196 @@
+//! Faulty doubles: an engine with one rule broken. Each must fail the check of that rule, and pass the others.
+//!
+//! They keep the suite honest: a check that no double can fail shows nothing.
+
+mod rules;
+mod wrapper;
+
+pub use rules::DOUBLES;
+pub use wrapper::{Double, DoubleHarness};
+
+use crate::{Check, Harness, Options, Status, Suite, run};
+use std::sync::Arc;
+
+/// One way to break one rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rule {
+    /// Its name in reports, as in `forgets_dedup`.
+    pub name: &'static str,
+    /// What it does wrong.
+    pub fault: Fault,
+    /// The check that must catch it.
+    pub caught_by: &'static str,
+    /// Other checks that may fail with it, since they rest on the same rule.
+    pub also: &'static [&'static str],
+}
+
+/// What a double does wrong. Each breaks what its name says and leaves the rest to the honest engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// An acknowledgement is answered and not made.
+    LosesAck,
+    /// A message in some hundreds is acknowledged and hidden.
+    LosesAMessage,
+    /// What was acknowledged is handed out once more.
+    DeliversTwice,
+    /// A settlement under a stale lease is answered as made.
+    AcceptsStaleTokens,
+    /// The wait after a failure is left out.
+    NoDelayOnRetry,
+    /// A repeat of an id is accepted as new.
+    ForgetsDedup,
+    /// A repeat with other content is answered as a duplicate.
+    IgnoresFingerprint,
+    /// A repeat in another queue is answered as a duplicate.
+    DedupsOverQueues,
+    /// A finished id is remembered for ever.
+    WindowNeverEnds,
+    /// Order keys are not kept.
+    IgnoresOrderKey,
+    /// A stuck head sets its key aside where it should wait.
+    SetsAsideInsteadOfWaiting,
+    /// A stuck head blocks its key where it should set it aside.
+    WaitsInsteadOfSettingAside,
+    /// A batch is handed out backward.
+    LastInFirstOut,
+    /// Priorities are not looked at.
+    IgnoresPriority,
+    /// Nothing ages.
+    NeverAges,
+    /// Causes are not kept.
+    DropsCauses,
+    /// Attempts are counted from 0.
+    AttemptsFromZero,
+    /// An oversized payload is cut to the bound and accepted.
+    CutsOversize,
+    /// A payload ends at its first NUL.
+    EndsAtNul,
+    /// Headers lose what is not ASCII.
+    AsciiHeaders,
+    /// A dead letter loses its headers.
+    DeadLetterLosesHeaders,
+    /// A rejected message is done, not dead.
+    RejectAcks,
+    /// A release counts an attempt.
+    ReleaseCounts,
+    /// At most once is at least once.
+    AtMostOnceRedelivers,
+    /// Messages expire never.
+    IgnoresExpiry,
+    /// Due times are not looked at.
+    IgnoresDue,
+    /// A cancellation is answered and not made.
+    IgnoresCancel,
+    /// A new due time is answered and not set.
+    IgnoresReschedule,
+    /// A record lives for ever.
+    IgnoresTtl,
+    /// A write happens whatever stands there.
+    IgnoresExpectation,
+    /// Conditions without a write are left out.
+    IgnoresGuards,
+    /// A commit that fails keeps what came before the failure.
+    PartialCommit,
+    /// Commits sent together stop at the first that fails.
+    SubmitStops,
+    /// An extension is answered and not made.
+    IgnoresExtend,
+    /// A lease is as long as asked and is never over.
+    LeaseNeverEnds,
+    /// A repeated request gets new deliveries.
+    ForgetsRequestId,
+    /// One delivery more than was asked for.
+    OneTooMany,
+    /// A queue has no bound.
+    IgnoresBounds,
+    /// Nothing is shed.
+    NeverSheds,
+    /// A pause is answered and not made.
+    IgnoresPause,
+    /// Leases are not limited.
+    IgnoresConcurrency,
+    /// Rates are not limited.
+    IgnoresRate,
+    /// Fairness keys are not looked at.
+    IgnoresFairness,
+    /// Types that a worker does not accept are handed to it.
+    IgnoresAccepts,
+    /// Unique keys are not looked at.
+    IgnoresUnique,
+    /// Progress is answered and not kept.
+    LosesProgress,
+    /// Results are answered and not kept.
+    LosesResult,
+    /// A repeated bulk operation is done again.
+    RepeatsBulk,
+    /// A bulk operation is about everything.
+    IgnoresSelection,
+    /// A dry run changes things.
+    DryRunIsWet,
+    /// An edit is answered and not made.
+    IgnoresEdit,
+    /// Dead letters have no bound.
+    IgnoresDeadMax,
+    /// Attempts have no bound.
+    RetriesForEver,
+    /// Deaths of a process are not counted.
+    IgnoresCrashes,
+    /// Acknowledging one settles all that were handed out before it.
+    CumulativeAck,
+    /// Another outcome for the same lease is answered as made.
+    SwallowsConflict,
+    /// A repeated settlement is answered as stale.
+    ForgetsSettlements,
+    /// Declaring other content takes it.
+    UpdatesSilently,
+    /// A closed engine goes on.
+    NeverCloses,
+    /// The whole term of a lease is as the queue says, whatever was asked in all.
+    IgnoresLeaseTotal,
+    /// A dropped call of a queue removes it although it is not empty.
+    DropsWhatIsFull,
+    /// Every page is the first one.
+    SamePageAgain,
+    /// Numbers leave out dead letters.
+    BooksLoseTheDead,
+}
+
+/// How one double fared.
+#[derive(Debug, Clone)]
+pub struct Caught {
+    /// The double.
+    pub double: &'static str,
+    /// Its own check failed, as it must.
+    pub caught: bool,
+    /// Checks that failed and may not.
+    pub strays: Vec<String>,
+}
+
+impl Caught {
+    /// Whether the suite saw this fault, and only this one.
+    pub fn is_right(&self) -> bool {
+        self.caught && self.strays.is_empty()
+    }
+}
+
+/// Runs every check on one double of the harness's engine.
+pub async fn catch(harness: Arc<dyn Harness>, rule: &'static Rule, options: &Options) -> Caught {
+    let double = DoubleHarness::new(harness, *rule);
+    let mut caught = Caught { double: rule.name, caught: false, strays: Vec::new() };
+    for check in Suite::checks().filter(|check| bears_on(check, rule)) {
+        let verdict = run(&double, check, options).await;
+        let failed = verdict.status == Status::Fail;
+        if check.name == rule.caught_by {
+            caught.caught = failed;
+        } else if failed && !rule.also.contains(&check.name) {
+            let reason = verdict.reason.unwrap_or_default();
+            caught.strays.push(format!("{}: {}", check.name, reason.lines().next().unwrap_or_default()));
+        }
+    }
+    caught
+}
+
+/// Two checks go over everything, so that any fault may show in them: they count only where they are the one to catch.
+fn bears_on(check: &Check, rule: &Rule) -> bool {
+    !["model", "stress"].contains(&check.group) || check.name == rule.caught_by
+}
