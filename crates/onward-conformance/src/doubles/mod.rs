@@ -69,8 +69,10 @@ pub enum Fault {
     AsciiHeaders,
     /// A dead letter loses its headers.
     DeadLetterLosesHeaders,
-    /// A rejected message is done, not dead.
-    RejectAcks,
+    /// A message rejected as undecodable is done, not dead.
+    DropsUndecodable,
+    /// A rejected message is handed out once more.
+    DeadComesAgain,
     /// A release counts an attempt.
     ReleaseCounts,
     /// At most once is at least once.
@@ -95,8 +97,8 @@ pub enum Fault {
     SubmitStops,
     /// An extension is answered and not made.
     IgnoresExtend,
-    /// A lease is as long as asked and is never over.
-    LeaseNeverEnds,
+    /// A lease lasts half as long as it says.
+    LeaseEndsEarly,
     /// A repeated request gets new deliveries.
     ForgetsRequestId,
     /// One delivery more than was asked for.
@@ -151,8 +153,8 @@ pub enum Fault {
     DropsWhatIsFull,
     /// Every page is the first one.
     SamePageAgain,
-    /// Numbers leave out dead letters.
-    BooksLoseTheDead,
+    /// Numbers leave out what was purged.
+    BooksLosePurged,
 }
 
 /// How one double fared.

@@ -36,7 +36,8 @@ doubles! {
     ends_at_nul: EndsAtNul => payload_bytes_exact;
     ascii_headers: AsciiHeaders => headers_roundtrip_unicode;
     dead_letter_loses_headers: DeadLetterLosesHeaders => dead_letter_keeps_body_headers_id_causes;
-    reject_acks: RejectAcks => reject_dead_letters_now;
+    drops_undecodable: DropsUndecodable => permanent_goes_at_once;
+    dead_comes_again: DeadComesAgain => reject_dead_letters_now;
     release_counts: ReleaseCounts => release_counts_no_attempt;
     at_most_once_redelivers: AtMostOnceRedelivers => at_most_once_never_twice;
     ignores_expiry: IgnoresExpiry => expired_not_delivered;
@@ -49,7 +50,7 @@ doubles! {
     partial_commit: PartialCommit => aborted_invisible;
     submit_stops: SubmitStops => submit_spoils_no_other;
     ignores_extend: IgnoresExtend => lease_extend;
-    lease_never_ends: LeaseNeverEnds => unacked_returns_after_lease;
+    lease_ends_early: LeaseEndsEarly => unacked_returns_after_lease;
     forgets_request_id: ForgetsRequestId => lost_lease_answer_burns_no_attempt;
     one_too_many: OneTooMany => prefetch_bound_holds;
     ignores_bounds: IgnoresBounds => full_queue_rejects_or_blocks;
@@ -77,5 +78,5 @@ doubles! {
     ignores_lease_total: IgnoresLeaseTotal => lease_total_bound_holds;
     drops_what_is_full: DropsWhatIsFull => drop_refuses_what_is_not_empty;
     same_page_again: SamePageAgain => prefix_pages;
-    books_lose_the_dead: BooksLoseTheDead => books_balance;
+    books_lose_purged: BooksLosePurged => books_balance;
 }

@@ -5,7 +5,7 @@ use super::{Fault, Rule};
 use crate::{Answer, Clock, Harness, Later, Subject};
 use onward_core::{
     Accepted, BoxStream, CancelOutcome, Capabilities, CauseKind, Cursor, Delivery, DeliveryGuarantee, Engine,
-    Error, ErrorKind, EventRead, EventSlice, Extended, Failure, Fut, Health, Hint, Inlet, Interest,
+    Error, ErrorKind, EventRead, EventSlice, Extended, Failure, Fut, Guarded, Health, Hint, Inlet, Interest,
     LeaseRequest, LeaseToken, Message, MessageId, MessageQuery, MessageState, MessageView, Name, Op,
     OrderPolicy, Outcome, Overflow, Page, Payload, Prepared, Priority, Receipt, Record, RecordExpect,
     RecordQuery, RequestId, Result, RetryDelay, SettledAs, Stats, StuckHead, Topology, TopologyChange,
@@ -19,7 +19,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 pub struct Double {
     inner: Arc<dyn Engine>,
     fault: Fault,
-    memory: Mutex<Memory>,
+    memory: Arc<Mutex<Memory>>,
 }
 
 /// What a double must remember to be wrong.
@@ -41,7 +41,7 @@ struct Memory {
 impl Double {
     /// Breaks one rule of an engine.
     pub fn new(inner: Arc<dyn Engine>, fault: Fault) -> Self {
-        Self { inner, fault, memory: Mutex::default() }
+        Self { inner, fault, memory: Arc::default() }
     }
 
     fn is(&self, fault: Fault) -> bool {
@@ -104,9 +104,22 @@ impl Double {
         );
         if is_kept {
             let key = (Inlet::Queue(queue.clone()), original.id.clone());
-            self.memory.lock().messages.insert(key, original);
+            self.memory.lock().messages.entry(key).or_insert(original);
         }
         Op::Enqueue { queue, message: Box::new(message) }
+    }
+
+    /// Shows the field that was left out on the way in: only the rule is broken, not the message.
+    fn restore(&self, message: &mut Message, original: &Message) {
+        match self.fault {
+            Fault::IgnoresOrderKey => message.order_key = original.order_key.clone(),
+            Fault::IgnoresPriority => message.priority = original.priority,
+            Fault::IgnoresExpiry => message.expiry = original.expiry,
+            Fault::IgnoresDue => message.due = original.due,
+            Fault::IgnoresFairness => message.fairness_key = original.fairness_key.clone(),
+            Fault::IgnoresUnique => message.unique_key = original.unique_key.clone(),
+            _ => {}
+        }
     }
 
     /// The data within the bound of the queue, silently.
@@ -127,9 +140,12 @@ impl Double {
             (Fault::NoDelayOnRetry, Outcome::Retry { failure, .. }) => {
                 Outcome::Retry { delay: RetryDelay::After(Duration::ZERO), failure }
             }
-            (Fault::RejectAcks, Outcome::Reject { .. }) | (Fault::LosesResult, Outcome::Ack { .. }) => {
+            (Fault::DropsUndecodable, Outcome::Reject { failure })
+                if failure.kind == CauseKind::Undecodable =>
+            {
                 Outcome::Ack { result: None }
             }
+            (Fault::LosesResult, Outcome::Ack { .. }) => Outcome::Ack { result: None },
             (Fault::ReleaseCounts, Outcome::Release { delay }) => {
                 Outcome::Retry { delay: RetryDelay::After(delay), failure: released() }
             }
@@ -162,10 +178,8 @@ impl Double {
             (Fault::IgnoresCancel, Op::Cancel { .. }) => Some(Receipt::Cancelled(CancelOutcome::Cancelled)),
             (Fault::IgnoresReschedule, Op::Reschedule { .. })
             | (Fault::IgnoresPause, Op::Pause { .. })
-            | (Fault::LosesProgress, Op::Progress { .. })
             | (Fault::IgnoresGuards, Op::Guard(_)) => Some(Receipt::Done),
             (Fault::IgnoresEdit, Op::EditDead { .. }) => Some(Receipt::Edited { edition: 2 }),
-            (Fault::ForgetsSettlements, Op::Settle { .. }) => None,
             _ => None,
         }
     }
@@ -199,6 +213,11 @@ impl Double {
         self.inner.commit(self.inner.prepare(ops)?).await
     }
 
+    /// The honest engine's word on a lease.
+    async fn is_live(&self, token: &LeaseToken) -> Result<()> {
+        self.commit_one(Op::Guard(Guarded::Lease { token: token.clone() })).await.map(drop)
+    }
+
     async fn commit_one(&self, op: Op) -> Result<Receipt> {
         let receipts = self.inner.commit(self.inner.prepare(vec![op])?).await?;
         receipts.into_iter().next().ok_or_else(|| Error::internal("a commit without a receipt"))
@@ -217,6 +236,9 @@ impl Double {
                 self.before_settle(&token, &outcome).await?;
                 let answer = self.commit_one(op).await;
                 self.settled(&token, answer)
+            }
+            Op::Progress { token, .. } if self.is(Fault::LosesProgress) => {
+                self.is_live(token).await.map(|()| Receipt::Done)
             }
             _ => self.commit_one(op).await,
         }
@@ -263,7 +285,10 @@ impl Double {
                     .collect();
             } else {
                 let delivery = memory.out.remove(place);
-                if self.is(Fault::DeliversTwice) && is_ack {
+                let is_reject = matches!(outcome, Outcome::Reject { .. });
+                let twice =
+                    self.is(Fault::DeliversTwice) && is_ack || self.is(Fault::DeadComesAgain) && is_reject;
+                if twice {
                     memory.again.push(delivery);
                 }
             }
@@ -309,7 +334,7 @@ impl Double {
             Fault::NeverSheds => config.overflow = Overflow::Refuse,
             Fault::IgnoresConcurrency => config.concurrency_max = None,
             Fault::IgnoresRate => (config.rate, config.rate_per_key) = (None, None),
-            Fault::IgnoresDeadMax => config.dead_max = 1_000_000,
+            Fault::IgnoresDeadMax if config.dead_max > 0 => config.dead_max = 1_000_000,
             Fault::RetriesForEver => config.retry.attempts_max = 1_000_000,
             Fault::IgnoresLeaseTotal => config.lease_total_max_ms = None,
             Fault::NoDelayOnRetry => config.retry.delay_min_ms = 1,
@@ -322,9 +347,9 @@ impl Double {
             Fault::ForgetsRequestId => {
                 request.request_id = RequestId(request.request_id.0.wrapping_add(u128::from(self.next())));
             }
-            Fault::OneTooMany => request.count_max = request.count_max.saturating_add(1).max(1),
+            Fault::OneTooMany if (2..100).contains(&request.count_max) => request.count_max += 1,
             Fault::IgnoresAccepts => request.accepts.clear(),
-            Fault::LeaseNeverEnds => request.lease = Some(Duration::from_secs(3_600)),
+            Fault::LeaseEndsEarly => request.lease = request.lease.map(|asked| asked / 2),
             _ => {}
         }
         request
@@ -338,8 +363,8 @@ impl Double {
         }
         let memory = self.memory.lock();
         let key = (delivery.token.inlet.clone(), delivery.token.id.clone());
-        if let Some(message) = memory.messages.get(&key) {
-            delivery.message = message.clone();
+        if let Some(original) = memory.messages.get(&key) {
+            self.restore(&mut delivery.message, original);
         }
         delivery
     }
@@ -352,7 +377,7 @@ impl Double {
         let deliveries = self.inner.lease(self.bend_request(request)).await?;
         let mut deliveries: Vec<Delivery> = deliveries.into_iter().map(|d| self.bend_delivery(d)).collect();
         match self.fault {
-            Fault::LeaseNeverEnds => deliveries.iter_mut().for_each(|d| d.lease = asked.unwrap_or(d.lease)),
+            Fault::LeaseEndsEarly => deliveries.iter_mut().for_each(|d| d.lease = asked.unwrap_or(d.lease)),
             Fault::LosesAMessage => self.lose_one(&mut deliveries).await?,
             _ => {}
         }
@@ -398,7 +423,7 @@ impl Double {
         }
         let memory = self.memory.lock();
         if let Some(message) = memory.messages.get(&(view.inlet.clone(), view.message.id.clone())) {
-            view.message = message.clone();
+            self.restore(&mut view.message, message);
         }
         view
     }
@@ -506,8 +531,8 @@ impl Engine for Double {
     fn stats(&self, inlets: Vec<Inlet>) -> Fut<'_, Vec<Stats>> {
         Box::pin(async move {
             let mut stats = self.inner.stats(inlets).await?;
-            if self.is(Fault::BooksLoseTheDead) {
-                stats.iter_mut().for_each(|s| s.books.dead = 0);
+            if self.is(Fault::BooksLosePurged) {
+                stats.iter_mut().for_each(|s| s.books.purged = 0);
             }
             Ok(stats)
         })
@@ -551,8 +576,10 @@ impl Harness for DoubleHarness {
     fn fresh(&self) -> Later<'_, Answer<Box<dyn Subject>>> {
         Box::pin(async move {
             let inner = self.inner.fresh().await?;
-            let engine = wrap(inner.engine(), self.rule.fault);
-            Ok(Box::new(DoubleSubject { inner, engine, fault: self.rule.fault }) as Box<dyn Subject>)
+            let fault = self.rule.fault;
+            let double = Double::new(inner.engine(), fault);
+            let memory = double.memory.clone();
+            Ok(Box::new(DoubleSubject { inner, engine: Arc::new(double), fault, memory }) as Box<dyn Subject>)
         })
     }
 }
@@ -561,10 +588,14 @@ struct DoubleSubject {
     inner: Box<dyn Subject>,
     engine: Arc<dyn Engine>,
     fault: Fault,
+    memory: Arc<Mutex<Memory>>,
 }
 
-fn wrap(engine: Arc<dyn Engine>, fault: Fault) -> Arc<dyn Engine> {
-    Arc::new(Double::new(engine, fault))
+impl DoubleSubject {
+    /// The same double around another opening of the same data.
+    fn wrap(&self, inner: Arc<dyn Engine>) -> Arc<dyn Engine> {
+        Arc::new(Double { inner, fault: self.fault, memory: self.memory.clone() })
+    }
 }
 
 impl Subject for DoubleSubject {
@@ -579,7 +610,7 @@ impl Subject for DoubleSubject {
     fn restart(&mut self) -> Later<'_, Answer<()>> {
         Box::pin(async move {
             self.inner.restart().await?;
-            self.engine = wrap(self.inner.engine(), self.fault);
+            self.engine = self.wrap(self.inner.engine());
             Ok(())
         })
     }
@@ -587,13 +618,16 @@ impl Subject for DoubleSubject {
     fn crash(&mut self) -> Later<'_, Answer<()>> {
         Box::pin(async move {
             self.inner.crash().await?;
-            self.engine = wrap(self.inner.engine(), self.fault);
+            self.engine = self.wrap(self.inner.engine());
             Ok(())
         })
     }
 
     fn second(&mut self) -> Later<'_, Answer<Arc<dyn Engine>>> {
-        Box::pin(async move { Ok(wrap(self.inner.second().await?, self.fault)) })
+        Box::pin(async move {
+            let second = self.inner.second().await?;
+            Ok(self.wrap(second))
+        })
     }
 
     fn bounce_server(&mut self) -> Later<'_, Answer<()>> {
