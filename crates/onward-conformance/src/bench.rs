@@ -186,7 +186,9 @@ impl Bench {
             }
             self.pass(STEP).await;
         }
-        Err(Stop::Failed(format!("nothing was handed out within {PATIENCE:?}")))
+        let inlets = request.inlets.into_iter().map(|weighted| weighted.inlet).collect();
+        let books: Vec<_> = self.engine().stats(inlets).await?.into_iter().map(|s| s.books).collect();
+        Err(Stop::Failed(format!("nothing was handed out within {PATIENCE:?}; the books say {books:?}")))
     }
 
     /// The delivery that comes within [`PATIENCE`].

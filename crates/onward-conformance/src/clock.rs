@@ -16,6 +16,7 @@ const START_MICROS: i64 = 1_710_498_225_000_000;
 #[derive(Debug, Clone)]
 pub struct SteppedEnv {
     state: Arc<Mutex<State>>,
+    threads: bool,
 }
 
 #[derive(Debug)]
@@ -23,7 +24,16 @@ struct State {
     wall: Timestamp,
     monotonic: Duration,
     random: u64,
-    sleepers: Vec<(Duration, Waker)>,
+    sleepers: Vec<Sleeper>,
+    serial: u64,
+}
+
+/// Somebody who waits for a moment; each waiting has a number, since one task may wait for several.
+#[derive(Debug)]
+struct Sleeper {
+    number: u64,
+    until: Duration,
+    waker: Waker,
 }
 
 impl SteppedEnv {
@@ -34,8 +44,25 @@ impl SteppedEnv {
             monotonic: Duration::from_secs(1),
             random: seed,
             sleepers: Vec::new(),
+            serial: 0,
         };
-        Self { state: Arc::new(Mutex::new(state)) }
+        Self { state: Arc::new(Mutex::new(state)), threads: false }
+    }
+
+    /// The same for an engine with threads of its own: each step waits a real millisecond for them.
+    pub fn for_threads(seed: u64) -> Self {
+        Self { threads: true, ..Self::new(seed) }
+    }
+
+    /// Lets `span` pass, and whoever slept until then do what they slept for.
+    pub async fn pass(&self, span: Duration) {
+        self.advance(span);
+        for _ in 0..4 {
+            tokio::task::yield_now().await;
+        }
+        if self.threads {
+            onward_env::SystemEnv.sleep(Duration::from_millis(1)).await;
+        }
     }
 
     /// Lets `span` pass on both clocks and wakes who slept until then.
@@ -45,11 +72,11 @@ impl SteppedEnv {
             state.wall = state.wall.plus(span);
             state.monotonic += span;
             let now = state.monotonic;
-            let (due, later) = state.sleepers.drain(..).partition(|(at, _)| *at <= now);
+            let (due, later): (Vec<_>, Vec<_>) = state.sleepers.drain(..).partition(|s| s.until <= now);
             state.sleepers = later;
-            due as Vec<(Duration, Waker)>
+            due
         };
-        due.into_iter().for_each(|(_, waker)| waker.wake());
+        due.into_iter().for_each(|sleeper| sleeper.waker.wake());
     }
 
     /// Moves the wall clock alone forward, as somebody setting it does.
@@ -79,14 +106,23 @@ impl Env for SteppedEnv {
     }
 
     fn sleep(&self, span: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        let until = self.monotonic().saturating_add(span);
-        Box::pin(Sleep { state: self.state.clone(), until })
+        let mut state = self.state.lock();
+        state.serial += 1;
+        let (number, until) = (state.serial, state.monotonic.saturating_add(span));
+        Box::pin(Sleep { state: self.state.clone(), number, until })
     }
 }
 
 struct Sleep {
     state: Arc<Mutex<State>>,
+    number: u64,
     until: Duration,
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        self.state.lock().sleepers.retain(|s| s.number != self.number);
+    }
 }
 
 impl Future for Sleep {
@@ -97,8 +133,9 @@ impl Future for Sleep {
         if state.monotonic >= self.until {
             return Poll::Ready(());
         }
-        state.sleepers.retain(|(_, waker)| !waker.will_wake(context.waker()));
-        state.sleepers.push((self.until, context.waker().clone()));
+        state.sleepers.retain(|s| s.number != self.number);
+        let sleeper = Sleeper { number: self.number, until: self.until, waker: context.waker().clone() };
+        state.sleepers.push(sleeper);
         Poll::Pending
     }
 }

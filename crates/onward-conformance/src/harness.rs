@@ -64,7 +64,7 @@ impl Clock {
     /// Lets `span` pass: moves a stepped clock, waits for a real one.
     pub async fn pass(&self, span: Duration) {
         match self {
-            Self::Stepped(env) => env.advance(span),
+            Self::Stepped(env) => env.pass(span).await,
             Self::Real(env) => env.sleep(span).await,
         }
     }

@@ -78,9 +78,9 @@ async fn delay_beyond_native_cap_bridged_or_refused(b: &mut Bench) -> Done {
     let view = b.must_find(&queue, "m").await?;
     ensure_eq!((view.state, view.message.due), (MessageState::Delayed, due), "state and due time");
     if let Ok(clock) = b.clock().stepped() {
-        clock.advance(long - HOUR);
+        clock.pass(long - HOUR).await;
         ensure!(b.take(&queue).await?.is_none(), "it was handed out an hour early");
-        clock.advance(HOUR);
+        clock.pass(HOUR).await;
         b.await_take(&queue).await?;
     }
     Ok(())
