@@ -14,8 +14,12 @@ impl Harness for Memory {
         "memory"
     }
 
+    fn has_server(&self) -> bool {
+        false
+    }
+
     fn fresh(&self) -> Later<'_, Answer<Box<dyn Subject>>> {
-        let env = SteppedEnv::new(11);
+        let env = SteppedEnv::for_threads(11);
         let engine = MemoryEngine::new(Arc::new(env.clone()), Options::default());
         let subject = OneEngine { engine: Arc::new(engine), env };
         Box::pin(std::future::ready(Ok(Box::new(subject) as Box<dyn Subject>)))

@@ -54,6 +54,8 @@ pub enum Need {
     Has(Capability),
     /// A durability that outlives the process.
     Durable,
+    /// A server that runs apart from the engine and may restart.
+    Server,
     /// A commit that reaches at least so wide.
     Atomic(AtomicScope),
 }

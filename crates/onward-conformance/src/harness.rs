@@ -15,6 +15,9 @@ pub trait Harness: fmt::Debug + Send + Sync {
     /// The engine's name in reports, as in `embedded` or `client`.
     fn name(&self) -> &str;
 
+    /// Whether the engine speaks to a server that can restart without it.
+    fn has_server(&self) -> bool;
+
     /// A new, empty engine on data of its own, which go away with the answer.
     ///
     /// # Errors

@@ -44,7 +44,7 @@ async fn attempt(harness: &dyn Harness, check: &Check, options: &Options) -> End
     let mut bench = Bench::new(subject, options.messages, options.seeds);
     let capabilities = bench.engine().capabilities();
     for need in check.needs {
-        if let Some(reason) = refusal(&capabilities, *need) {
+        if let Some(reason) = refusal(harness, &capabilities, *need) {
             return match twin::refuses(&bench, *need).await {
                 Ok(()) => (Status::Refused, Some(reason)),
                 failed => ending(failed),
@@ -64,7 +64,7 @@ fn ending(done: Result<(), Stop>) -> Ending {
 }
 
 /// Why the engine does not have it, by its own words.
-fn refusal(capabilities: &Capabilities, need: Need) -> Option<String> {
+fn refusal(harness: &dyn Harness, capabilities: &Capabilities, need: Need) -> Option<String> {
     match need {
         Need::Has(capability) => match capabilities.support(capability) {
             Support::Refused(why) => Some(format!("{capability}: {why}")),
@@ -72,6 +72,8 @@ fn refusal(capabilities: &Capabilities, need: Need) -> Option<String> {
         },
         Need::Durable => (capabilities.durability == Durability::Memory)
             .then(|| "a receipt means `memory`: the end of the process loses everything".into()),
+        Need::Server => (!harness.has_server())
+            .then(|| "there is no server: the engine lives in the process that uses it".into()),
         Need::Atomic(scope) => {
             let fits = capabilities.atomic >= scope && capabilities.atomic != AtomicScope::Operation;
             (!fits).then(|| format!("one commit reaches no wider than {:?}", capabilities.atomic))

@@ -16,6 +16,8 @@ pub(crate) async fn refuses(bench: &Bench, need: Need) -> Done {
     match need {
         Need::Has(capability) => refuses_capability(bench, capability).await,
         Need::Durable => says_memory(bench).await,
+        // Nothing can be asked for: what is not there can't restart.
+        Need::Server => Ok(()),
         Need::Atomic(_) => refuses_wide_commit(bench).await,
     }
 }

@@ -256,7 +256,8 @@ impl Pair {
         let Some((token, ours)) = self.some_token() else { return Ok(()) };
         let outcome: Outcome = match self.random(8) {
             0..=2 => ack(),
-            3..=4 => retry_after(millis(30 * self.random(6))),
+            // The same wait for the same message: whether another wait is another outcome is not laid down.
+            3..=4 => retry_after(millis(20 * token.id.as_str().len() as u64)),
             5 => reject(),
             _ => release(),
         };
@@ -311,11 +312,15 @@ impl Pair {
         // What is left of a key that was set aside in part is not laid down: there it is all or nothing.
         let all = self.set_aside || self.random(2) == 0;
         let selection = Selection { ids: if all { Vec::new() } else { ids }, ..Selection::default() };
+        let queue = self.model.queue(&self.inlet)?;
+        // Whether a redrive may fill a queue beyond its bound is not laid down.
+        let room = queue.unfinished() + queue.dead() <= queue.config.depth_max;
         let (inlet, bulk, dry_run) = (self.inlet.clone(), BulkId::generate(b.env()), self.random(4) == 0);
         let op = match self.random(4) {
             0 => Op::Purge { inlet, what: PurgeWhat::Dead, selection, bulk, dry_run },
             1 => Op::Purge { inlet, what: PurgeWhat::Waiting, selection, bulk, dry_run },
-            _ => Op::Redrive { inlet, selection, spacing: Duration::ZERO, bulk, dry_run },
+            _ if room => Op::Redrive { inlet, selection, spacing: Duration::ZERO, bulk, dry_run },
+            _ => return Ok(()),
         };
         self.both(b, op.clone(), op).await.map(drop)
     }

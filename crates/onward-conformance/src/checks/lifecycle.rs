@@ -2,7 +2,7 @@
 
 use crate::bench::{PATIENCE, commit, enqueue, holder, millis, rules};
 use crate::check::{checks, ensure, ensure_eq};
-use crate::{Bench, Done, Need::Durable, Need::Has, Stop, twin};
+use crate::{Bench, Done, Need::Durable, Need::Has, Need::Server, Stop, twin};
 use futures::FutureExt;
 use onward_core::{
     Capability, Capability::Dedup, Capability::Queues, Delivery, ErrorKind, Inlet, InletConfig, LeaseRequest,
@@ -37,10 +37,10 @@ checks! { group "lifecycle";
         [Has(Queues)], [];
     server_restart_midstream,
         "A server that restarts in the middle of work loses nothing that it acknowledged, and work goes on.",
-        [Has(Queues), Durable], [];
+        [Has(Queues), Durable, Server], [];
     reconnect_keeps_subscription,
         "After a restart of the server the same engine goes on leasing from its inlet, without being made anew.",
-        [Has(Queues)], [];
+        [Has(Queues), Server], [];
     dropped_future_is_safe,
         "A call whose future is dropped is fully done or fully absent, and its repeat with the same id is safe.",
         [Has(Queues), Has(Dedup)], [];

@@ -68,9 +68,13 @@ async fn fifo_with_one_consumer(b: &mut Bench) -> Done {
     for op in rest {
         b.op(op).await?;
     }
-    for index in 0..30 {
+    for index in 0..20 {
         takes(b, &queue, &[&format!("m{index}")]).await?;
     }
+    let batch = b.take_many(&queue, 10).await?;
+    let ids: Vec<_> = batch.iter().map(|d| d.message.id.to_string()).collect();
+    let expected: Vec<_> = (20..30).map(|index| format!("m{index}")).collect();
+    ensure_eq!(ids, expected, "the order within one request");
     Ok(())
 }
 

@@ -52,7 +52,7 @@ pub enum Fault {
     /// A stuck head blocks its key where it should set it aside.
     WaitsInsteadOfSettingAside,
     /// A batch is handed out backward.
-    LastInFirstOut,
+    BatchBackward,
     /// Priorities are not looked at.
     IgnoresPriority,
     /// Nothing ages.

@@ -27,7 +27,7 @@ doubles! {
     ignores_order_key: IgnoresOrderKey => key_order_under_n_consumers;
     sets_aside_instead_of_waiting: SetsAsideInsteadOfWaiting => stuck_head_wait;
     waits_instead_of_setting_aside: WaitsInsteadOfSettingAside => stuck_head_set_aside;
-    last_in_first_out: LastInFirstOut => fifo_with_one_consumer;
+    batch_backward: BatchBackward => fifo_with_one_consumer;
     ignores_priority: IgnoresPriority => priority_order_and_ageing;
     never_ages: NeverAges => priority_order_and_ageing;
     drops_causes: DropsCauses => dead_letter_keeps_body_headers_id_causes;

@@ -14,6 +14,9 @@ use onward_core::{
 use parking_lot::Mutex;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+/// The term of the deliveries that some faults keep to.
+const LONG: Duration = crate::bench::PATIENCE;
+
 /// An engine that breaks one rule and keeps the others.
 #[derive(Debug)]
 pub struct Double {
@@ -46,6 +49,11 @@ impl Double {
 
     fn is(&self, fault: Fault) -> bool {
         self.fault == fault
+    }
+
+    /// Faults that would show everywhere are kept to deliveries of one term, so that one check shows them.
+    fn was_asked_long(&self, token: &LeaseToken) -> bool {
+        self.memory.lock().out.iter().any(|d| d.token == *token && d.lease == LONG)
     }
 
     fn next(&self) -> u64 {
@@ -378,6 +386,7 @@ impl Double {
         let mut deliveries: Vec<Delivery> = deliveries.into_iter().map(|d| self.bend_delivery(d)).collect();
         match self.fault {
             Fault::LeaseEndsEarly => deliveries.iter_mut().for_each(|d| d.lease = asked.unwrap_or(d.lease)),
+            Fault::BatchBackward => deliveries.reverse(),
             Fault::LosesAMessage => self.lose_one(&mut deliveries).await?,
             _ => {}
         }
@@ -394,25 +403,6 @@ impl Double {
             }
         }
         Ok(())
-    }
-
-    /// Takes all that is there, hands out the newest of them and puts the others back.
-    async fn hand_out_newest(&self, request: LeaseRequest) -> Result<Vec<Delivery>> {
-        let all =
-            self.inner.lease(LeaseRequest { count_max: 500, bytes_max: u64::MAX, ..request.clone() }).await?;
-        let wanted = request.count_max as usize;
-        let spare = all.len().saturating_sub(wanted);
-        let mut newest: Vec<Delivery> = Vec::new();
-        for (index, delivery) in all.into_iter().enumerate() {
-            if index < spare {
-                let outcome = Outcome::Release { delay: Duration::ZERO };
-                self.commit_one(Op::Settle { token: delivery.token, outcome }).await?;
-            } else {
-                newest.push(delivery);
-            }
-        }
-        newest.reverse();
-        Ok(newest)
     }
 
     fn bend_view(&self, mut view: MessageView) -> MessageView {
@@ -491,17 +481,19 @@ impl Engine for Double {
     }
 
     fn lease(&self, request: LeaseRequest) -> Fut<'_, Vec<Delivery>> {
-        match self.fault {
-            Fault::LastInFirstOut => Box::pin(self.hand_out_newest(request)),
-            _ => Box::pin(self.hand_out(request)),
-        }
+        Box::pin(self.hand_out(request))
     }
 
     fn extend(&self, leases: Vec<LeaseToken>, by: Duration) -> Fut<'_, Vec<Result<Extended>>> {
         if self.is(Fault::IgnoresExtend) {
-            let answers =
-                leases.iter().map(|_| Ok(Extended { lease: by, cancel_requested: false })).collect();
-            return Box::pin(std::future::ready(Ok(answers)));
+            return Box::pin(async move {
+                let mut answers = Vec::new();
+                for token in leases {
+                    let live = self.is_live(&token).await;
+                    answers.push(live.map(|()| Extended { lease: by, cancel_requested: false }));
+                }
+                Ok(answers)
+            });
         }
         self.inner.extend(leases, by)
     }
@@ -571,6 +563,10 @@ impl DoubleHarness {
 impl Harness for DoubleHarness {
     fn name(&self) -> &str {
         self.rule.name
+    }
+
+    fn has_server(&self) -> bool {
+        self.inner.has_server()
     }
 
     fn fresh(&self) -> Later<'_, Answer<Box<dyn Subject>>> {

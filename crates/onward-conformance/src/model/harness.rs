@@ -14,6 +14,10 @@ impl Harness for ModelHarness {
         "model"
     }
 
+    fn has_server(&self) -> bool {
+        false
+    }
+
     fn fresh(&self) -> Later<'_, Answer<Box<dyn Subject>>> {
         let subject = ModelSubject::new(SteppedEnv::new(7));
         Box::pin(std::future::ready(Ok(Box::new(subject) as Box<dyn Subject>)))
