@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use clap::Parser;
 use onward_conformance::{Check, Harness, Options, Status, Suite, Verdict, run};
-use onward_conformance_run::{ONLY_BY_NAME, harnesses};
+use onward_conformance_run::{ONLY_BY_NAME, SERVE, harnesses, serve};
 use std::{collections::BTreeMap, io::Write, process::ExitCode};
 
 /// Runs the conformance suite: each check on each engine.
@@ -33,11 +33,11 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    let ended = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(anyhow::Error::from)
-        .and_then(|runtime| runtime.block_on(work(&Cli::parse())));
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let ended = match arguments.split_first() {
+        Some((first, rest)) if first == SERVE => serve(rest).map(|()| true),
+        _ => suite(),
+    };
     match ended {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -46,6 +46,12 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+fn suite() -> Result<bool> {
+    let cli = Cli::parse();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(work(&cli))
 }
 
 async fn work(cli: &Cli) -> Result<bool> {
@@ -80,7 +86,7 @@ fn chosen_checks(cli: &Cli) -> Result<Vec<&'static Check>> {
 }
 
 fn chosen_engines(cli: &Cli) -> Result<Vec<Box<dyn Harness>>> {
-    let all = harnesses();
+    let all = harnesses(std::env::current_exe()?);
     let names: Vec<String> = all.iter().map(|h| h.name().to_owned()).collect();
     let wanted = |name: &str| cli.engine.as_ref().map_or(name != ONLY_BY_NAME, |wanted| wanted == name);
     let chosen: Vec<_> = all.into_iter().filter(|h| wanted(h.name())).collect();

@@ -12,11 +12,33 @@ use std::{
 
 const START_MICROS: i64 = 1_710_498_225_000_000;
 
-/// A clock that moves only by [`SteppedEnv::advance`], with random bits from a seed. Clones share it.
+/// A clock that moves only by [`SteppedEnv::step`], with random bits from a seed. Clones share it.
 #[derive(Debug, Clone)]
 pub struct SteppedEnv {
     state: Arc<Mutex<State>>,
     threads: bool,
+    follower: Option<Follower>,
+}
+
+/// Told of every step before it ends: how a clock in another process goes with this one.
+#[derive(Clone)]
+struct Follower(Arc<dyn Fn(Step) + Send + Sync>);
+
+impl std::fmt::Debug for Follower {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Follower")
+    }
+}
+
+/// One step of a stepped clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Both clocks go on.
+    Advance(Duration),
+    /// The wall clock alone is set forward.
+    WallForward(Duration),
+    /// The wall clock alone is set back.
+    WallBack(Duration),
 }
 
 #[derive(Debug)]
@@ -46,12 +68,45 @@ impl SteppedEnv {
             sleepers: Vec::new(),
             serial: 0,
         };
-        Self { state: Arc::new(Mutex::new(state)), threads: false }
+        Self { state: Arc::new(Mutex::new(state)), threads: false, follower: None }
     }
 
     /// The same for an engine with threads of its own: each step waits a real millisecond for them.
     pub fn for_threads(seed: u64) -> Self {
         Self { threads: true, ..Self::new(seed) }
+    }
+
+    /// The same clock, with somebody who is told of each step before it ends.
+    pub fn followed_by(mut self, follower: impl Fn(Step) + Send + Sync + 'static) -> Self {
+        self.follower = Some(Follower(Arc::new(follower)));
+        self
+    }
+
+    /// A clock that goes on where another one is.
+    pub fn at(seed: u64, wall: Timestamp, monotonic: Duration) -> Self {
+        let env = Self::for_threads(seed);
+        {
+            let mut state = env.state.lock();
+            (state.wall, state.monotonic) = (wall, monotonic);
+        }
+        env
+    }
+
+    /// Makes one step.
+    pub fn step(&self, step: Step) {
+        match step {
+            Step::Advance(span) => self.move_both(span),
+            Step::WallForward(span) => self.set_wall(|wall| wall.plus(span)),
+            Step::WallBack(span) => self.set_wall(|wall| wall.minus(span)),
+        }
+        if let Some(Follower(tell)) = &self.follower {
+            tell(step);
+        }
+    }
+
+    fn set_wall(&self, change: impl FnOnce(Timestamp) -> Timestamp) {
+        let mut state = self.state.lock();
+        state.wall = change(state.wall);
     }
 
     /// Lets `span` pass, and whoever slept until then do what they slept for.
@@ -66,7 +121,7 @@ impl SteppedEnv {
     }
 
     /// Lets `span` pass on both clocks and wakes who slept until then.
-    pub fn advance(&self, span: Duration) {
+    fn move_both(&self, span: Duration) {
         let due = {
             let mut state = self.state.lock();
             state.wall = state.wall.plus(span);
@@ -79,16 +134,19 @@ impl SteppedEnv {
         due.into_iter().for_each(|sleeper| sleeper.waker.wake());
     }
 
+    /// Lets `span` pass on both clocks.
+    pub fn advance(&self, span: Duration) {
+        self.step(Step::Advance(span));
+    }
+
     /// Moves the wall clock alone forward, as somebody setting it does.
     pub fn wall_forward(&self, span: Duration) {
-        let mut state = self.state.lock();
-        state.wall = state.wall.plus(span);
+        self.step(Step::WallForward(span));
     }
 
     /// Moves the wall clock alone back.
     pub fn wall_back(&self, span: Duration) {
-        let mut state = self.state.lock();
-        state.wall = state.wall.minus(span);
+        self.step(Step::WallBack(span));
     }
 }
 

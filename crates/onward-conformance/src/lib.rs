@@ -22,6 +22,6 @@ mod twin;
 pub use bench::Bench;
 pub use check::{Check, Done, Need, Status, Stop, Verdict};
 pub use checks::Suite;
-pub use clock::SteppedEnv;
+pub use clock::{Step, SteppedEnv};
 pub use harness::{Answer, Clock, Harness, Later, Subject};
 pub use runner::{Options, run};

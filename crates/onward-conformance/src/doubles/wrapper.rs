@@ -180,7 +180,9 @@ impl Double {
     fn skips(&self, op: &Op) -> Option<Receipt> {
         let done = SettledAs { state: MessageState::Done, due: None, already: false };
         match (self.fault, op) {
-            (Fault::LosesAck, Op::Settle { outcome: Outcome::Ack { .. }, .. }) => {
+            (Fault::LosesAck, Op::Settle { token, outcome: Outcome::Ack { .. } })
+                if self.was_asked_long(token) =>
+            {
                 Some(Receipt::Settled(done))
             }
             (Fault::IgnoresCancel, Op::Cancel { .. }) => Some(Receipt::Cancelled(CancelOutcome::Cancelled)),
@@ -294,8 +296,9 @@ impl Double {
             } else {
                 let delivery = memory.out.remove(place);
                 let is_reject = matches!(outcome, Outcome::Reject { .. });
-                let twice =
-                    self.is(Fault::DeliversTwice) && is_ack || self.is(Fault::DeadComesAgain) && is_reject;
+                let long = delivery.lease == LONG;
+                let twice = self.is(Fault::DeliversTwice) && is_ack && long
+                    || self.is(Fault::DeadComesAgain) && is_reject;
                 if twice {
                     memory.again.push(delivery);
                 }
