@@ -18,10 +18,13 @@ struct Waiters {
     line: Mutex<VecDeque<(Position, oneshot::Sender<()>)>>,
     groups: AtomicU64,
     last: AtomicU64,
+    /// Wakes who was told that the log is busy.
+    moved: tokio::sync::Notify,
 }
 
 impl Observer for Waiters {
     fn advanced(&self, progress: Progress) {
+        self.moved.notify_waiters();
         if self.last.swap(progress.synced.0, Relaxed) == progress.synced.0 {
             return;
         }
@@ -39,7 +42,9 @@ impl Observer for Waiters {
         panic!("{error}");
     }
 
-    fn room(&self) {}
+    fn room(&self) {
+        self.moved.notify_waiters();
+    }
 }
 
 async fn produce(
@@ -75,7 +80,8 @@ async fn produce(
         match appended {
             Ok(_) => rx.await.unwrap(),
             Err(LogError::Busy { .. }) => {
-                tokio::task::yield_now().await;
+                // A move between the refusal and this wait would be missed: so not for long.
+                let _ = tokio::time::timeout(Duration::from_millis(1), waiters.moved.notified()).await;
                 continue;
             }
             Err(error) => panic!("{error}"),

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 /// What the address of a direct write's buffer is a multiple of.
 const ALIGNMENT: usize = 4096;
 /// Used buffers kept for reuse, in bytes.
-const KEPT_BYTES_MAX: usize = 32 << 20;
+const KEPT_BYTES_MAX: usize = 16 << 20;
 
 /// Bytes that begin at a multiple of 4096.
 #[derive(Debug)]
@@ -24,6 +24,11 @@ impl AlignedBuf {
         let bytes = vec![0; capacity + ALIGNMENT];
         let from = bytes.as_ptr().align_offset(ALIGNMENT);
         AlignedBuf { bytes, from, home: Weak::new() }
+    }
+
+    /// Memory that it takes, in bytes.
+    pub(crate) fn held(&self) -> u64 {
+        self.bytes.len() as u64
     }
 }
 

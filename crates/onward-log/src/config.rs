@@ -22,7 +22,7 @@ pub struct Config {
     pub reserve_bytes: u64,
     /// Released segments kept for reuse besides `spare_segments`; the rest is given back to the disk.
     pub pool_segments_max: usize,
-    /// Newest groups kept in memory for reading, in bytes.
+    /// Newest groups kept in memory for reading, in bytes of memory.
     pub tail_cache_bytes: u64,
     /// Marks a new log, so that no other log's bytes pass for its own: draw it at random.
     /// An existing folder keeps the one it was made with.

@@ -20,7 +20,7 @@ pub struct Progress {
 
 /// Who is told how the log comes along; called by the threads that write, one call at a time.
 ///
-/// A call should be short and must not wait for the log; appending from within it is fine.
+/// A call should be short, must not wait for the log and must not panic; appending from within it is fine.
 pub trait Observer: Send + Sync {
     /// The log has come further; calls may be merged, `written` and `synced` never go back.
     fn advanced(&self, progress: Progress);

@@ -41,6 +41,8 @@ pub(crate) struct OpenGroup {
 pub(crate) struct SealedGroup {
     pub(crate) start: Position,
     pub(crate) bytes: Bytes,
+    /// Memory that `bytes` keeps.
+    pub(crate) held: u64,
     /// What the group counted in the log's pending bytes.
     pub(crate) pending: u64,
 }
@@ -133,7 +135,8 @@ impl OpenGroup {
         }
         self.buffer[self.used..whole].fill(0);
         let pending = (self.used - GROUP_HEADER_BYTES) as u64;
-        SealedGroup { start: self.start, bytes: Bytes::from_owner(self.buffer).slice(..whole), pending }
+        let held = self.buffer.held();
+        SealedGroup { start: self.start, bytes: Bytes::from_owner(self.buffer).slice(..whole), held, pending }
     }
 }
 

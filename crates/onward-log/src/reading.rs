@@ -65,37 +65,66 @@ impl Log {
         let mut shown = 0;
         for segment in self.shared.stock.segments() {
             if segment.end() > from && Position::at(segment.index, 0) < to {
-                let file = self.shared.stock.reader(segment.index)?;
-                shown += scan_segment(Walker::new(file, segment), from, to, apply)?;
+                let mut walker = Walker::new(self.shared.stock.reader(segment.index)?, segment);
+                let scanned = scan_segment(&mut walker, from, to, apply)?;
+                if scanned.end < to {
+                    self.check_end(&mut walker, &scanned, to)?;
+                }
+                shown += scanned.shown;
             }
         }
         Ok(shown)
     }
+
+    /// Tells the end of a segment from damage in it: the rest is left empty when a unit does not fit, and the
+    /// first group of the next segment says where it follows.
+    fn check_end(&self, walker: &mut Walker, scanned: &Scanned, to: Position) -> Result<(), LogError> {
+        let next = walker.header.index + 1;
+        let holds = match self.shared.stock.segment(next) {
+            _ if to.segment() < next => false,
+            Some(segment) => {
+                let mut walker = Walker::new(self.shared.stock.reader(next)?, segment);
+                let first = walker.header(Position::at(next, SEGMENT_HEADER_BYTES))?;
+                // One that does not hold is found when its segment is scanned.
+                first.is_none_or(|first| first.follows == scanned.end)
+            }
+            // The next one is released: then nothing of this epoch may stand behind the end.
+            None => walker.find_header(scanned.end)?.is_none_or(|found| found.epoch < scanned.epoch),
+        };
+        if holds { Ok(()) } else { Err(damaged(scanned.end)) }
+    }
+}
+
+/// How far a segment was scanned.
+#[derive(Clone, Copy, Debug)]
+struct Scanned {
+    shown: u64,
+    /// Behind the last group.
+    end: Position,
+    epoch: u32,
 }
 
 fn scan_segment(
-    mut walker: Walker,
+    walker: &mut Walker,
     from: Position,
     to: Position,
     apply: &mut Apply<'_>,
-) -> Result<u64, LogError> {
-    let segment = walker.header;
-    let sector = u64::from(segment.sector);
-    let mut at = Position::at(segment.index, SEGMENT_HEADER_BYTES);
-    let mut shown = 0;
-    while at < to {
-        let Some(header) = walker.header(at)? else {
-            // The log leaves the rest of a segment empty when a unit does not fit; it goes on in the next one.
-            return if to.segment() > segment.index { Ok(shown) } else { Err(damaged(at)) };
-        };
+) -> Result<Scanned, LogError> {
+    let sector = u64::from(walker.header.sector);
+    let begin = Position::at(walker.header.index, SEGMENT_HEADER_BYTES);
+    let mut scanned = Scanned { shown: 0, end: begin, epoch: 0 };
+    while scanned.end < to {
+        let at = scanned.end;
+        // A group of an older epoch is left over from before a cut.
+        let Some(header) = walker.header(at)?.filter(|header| header.epoch >= scanned.epoch) else { break };
         let next = at.plus(header.disk_bytes(sector));
         if next > from {
             let (header, bytes) = walker.group(at)?.ok_or_else(|| damaged(at))?;
-            shown += each_record(&header, bytes, from, to, apply)?;
+            scanned.shown += each_record(&header, bytes, from, to, apply)?;
         }
-        at = next;
+        (scanned.end, scanned.epoch) = (next, header.epoch);
     }
-    Ok(shown)
+    Ok(scanned)
 }
 
 fn damaged(position: Position) -> LogError {

@@ -11,7 +11,8 @@ const HEADER_USED: usize = 48;
 const MAGIC: [u8; 8] = *b"OnwrdLog";
 /// How the name of a spare ends that is still being made.
 pub(crate) const UNFINISHED: &str = ".making";
-const ZEROS_AT_ONCE: u64 = 1 << 20;
+/// Small enough that a group's sync does not wait long for them.
+const ZEROS_AT_ONCE: u64 = 256 << 10;
 
 /// What a segment's file says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

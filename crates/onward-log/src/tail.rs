@@ -29,12 +29,12 @@ impl Tail {
     /// Adds a group, and drops the oldest that are `written` and over the bound.
     pub(crate) fn push(&self, group: SealedGroup, written: Position) {
         let mut groups = self.groups.write();
-        groups.bytes += group.bytes.len() as u64;
+        groups.bytes += group.held;
         groups.newest_last.push_back(group);
         while groups.bytes > self.bytes_max && groups.newest_last.front().is_some_and(|g| g.end() <= written)
         {
             if let Some(oldest) = groups.newest_last.pop_front() {
-                groups.bytes -= oldest.bytes.len() as u64;
+                groups.bytes -= oldest.held;
             }
         }
     }

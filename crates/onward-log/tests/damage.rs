@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Opened, append, bytes_of, drain, open, try_open};
-use onward_log::{LogError, Position, read_file};
+use onward_log::{LogError, Position};
 use onward_proves::proves;
 use onward_sim::{Loss, SimDisk};
 
@@ -176,6 +176,54 @@ fn a_record_whose_bytes_changed_on_the_disk_is_not_read() {
     assert_eq!(opened.log.read(positions[1]).expect("it is whole again").bytes, [1; 300][..]);
 }
 
+/// Twelve groups over four segments of three each, opened anew so that nothing is in memory.
+fn several_segments() -> (SimDisk, Opened, Vec<Position>) {
+    let disk = SimDisk::new(512);
+    let opened = open(&disk);
+    let appended = (0..12u8).map(|number| {
+        let position = append(&opened.log, &[number; 3500]);
+        drain(&opened.log);
+        position
+    });
+    let positions = appended.collect();
+    drop(opened);
+    let opened = open(&disk);
+    (disk, opened, positions)
+}
+
+#[test]
+#[proves("LOG8")]
+fn a_scan_stops_at_damage_in_any_segment_and_passes_over_released_ones() {
+    let (disk, opened, positions) = several_segments();
+    let scan = || {
+        let mut seen = Vec::new();
+        let scanned = opened.log.scan(Position::ZERO, opened.log.end(), &mut |record| {
+            seen.push(record.position);
+            Ok(())
+        });
+        scanned.map(|_| seen)
+    };
+    assert_eq!(scan().expect("it is whole"), positions);
+    for position in &positions {
+        let group = Position(position.0 / 512 * 512);
+        // The group's header, or a byte of its record.
+        for offset in [group.offset() + 30, position.offset() + 100] {
+            let file = format!("{:010}.seg", position.segment());
+            disk.flip(&file, offset, 0);
+            let found = scan();
+            assert!(
+                matches!(&found, Err(LogError::Corrupt { position, .. }) if *position == group),
+                "{position}: {found:?}"
+            );
+            disk.flip(&file, offset, 0);
+        }
+    }
+    let second = opened.log.segments()[1].index;
+    opened.log.release(second).expect("it is complete");
+    let left: Vec<_> = positions.iter().copied().filter(|at| at.segment() != second).collect();
+    assert_eq!(scan().expect("the rest is whole"), left);
+}
+
 #[test]
 #[proves("LOG8", "LOG10")]
 fn a_whole_record_that_stands_in_the_wrong_place_is_not_read() {
@@ -222,41 +270,4 @@ fn bytes_left_in_a_reused_segment_are_never_replayed() {
     let seen = again.expect("it opens").seen;
     assert!(seen.iter().skip(1).all(|record| record.bytes == [b'n'; 500]));
     assert_eq!(seen.last().map(|record| record.position), Some(last));
-}
-
-#[test]
-#[proves("LOG3", "LOG6")]
-fn a_file_replaced_as_a_whole_is_the_old_one_or_the_new_one_after_a_crash_at_any_step() {
-    let disk = SimDisk::new(512);
-    onward_log::atomic_write(&disk, "state", &[b"old ", b"one"]).expect("works");
-    for step in 1.. {
-        let copy = disk.fork();
-        copy.stop_at(step);
-        let written = onward_log::atomic_write(&copy, "state", &[&[b'n'; 2000]]).is_ok();
-        for loss in [Loss::All, Loss::Nothing, Loss::Random(step)] {
-            let left =
-                read_file(&copy.crash(loss), "state", 4000).expect("it is whole").expect("it is there");
-            let new = left == [b'n'; 2000];
-            assert!(new || (left == b"old one" && !written), "step {step}, {loss:?}");
-        }
-        if written {
-            assert!(step > 4);
-            break;
-        }
-    }
-}
-
-#[test]
-#[proves("LOG9")]
-fn a_damaged_or_oversized_file_is_refused_before_its_length_is_believed() {
-    let disk = SimDisk::new(512);
-    onward_log::atomic_write(&disk, "state", &[&[7; 600]]).expect("works");
-    assert!(matches!(read_file(&disk, "state", 599), Err(LogError::TooLarge { bytes: 600, max: 599 })));
-    assert_eq!(read_file(&disk, "other", 10).expect("absence is no error"), None);
-    for offset in 0..20 {
-        disk.flip("state", offset, 7);
-        assert!(matches!(read_file(&disk, "state", 600), Err(LogError::Corrupt { .. })), "byte {offset}");
-        disk.flip("state", offset, 7);
-    }
-    assert_eq!(read_file(&disk, "state", 600).expect("whole").expect("there"), [7; 600]);
 }
