@@ -4,6 +4,8 @@ mod connect;
 pub mod folder;
 mod handle;
 mod process;
+#[cfg(feature = "embedded")]
+mod verify;
 pub mod work;
 
 pub use connect::{connect, engine_at, open, open_folder};
@@ -11,6 +13,8 @@ pub use folder::{Folder, FolderOptions};
 pub use handle::{IntoMessage, Onward, UNKNOWN_REPEATS_MAX};
 pub use onward_client::this_process;
 pub use process::Process;
+#[cfg(feature = "embedded")]
+pub use verify::{OpenReport, Verified, verify};
 
 pub use onward_core as core;
 pub use onward_core::{

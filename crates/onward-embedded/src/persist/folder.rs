@@ -9,7 +9,7 @@
 
 use super::error::{io_error, log_error};
 use onward_core::{Error, Result};
-use onward_log::{Disk, DiskLock, LockError, LogError, Mode, RealDisk};
+use onward_log::{Disk, DiskLock, LockError, LogError, Mode, Overlay, RealDisk};
 use std::{path::Path, sync::Arc};
 
 /// The format of a data folder that this version writes, and the newest that it reads.
@@ -55,6 +55,20 @@ impl Disks {
             }
         };
         Ok(Self { root: open(dir)?, log: open(&dir.join("log"))?, snapshots: open(&dir.join("snapshots"))? })
+    }
+
+    /// The same places of a folder that is there and must not be changed.
+    ///
+    /// # Errors
+    /// `NotFound` where no data folder is.
+    pub(crate) fn looked_at(dir: &Path) -> Result<Self> {
+        if !dir.join(FORMAT_FILE).is_file() {
+            return Err(Error::not_found("is not a data folder: it has no format file")
+                .at(dir.display())
+                .mend("name the folder that a command or program was given as its data folder"));
+        }
+        let look = |path: &Path| -> Arc<dyn Disk> { Arc::new(Overlay::new(path)) };
+        Ok(Self { root: look(dir), log: look(&dir.join("log")), snapshots: look(&dir.join("snapshots")) })
     }
 
     /// Everything on one disk.

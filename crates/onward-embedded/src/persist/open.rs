@@ -93,6 +93,20 @@ impl EmbeddedEngine {
         Self::on(disks, options, env, false).map_err(at)
     }
 
+    /// Opens `dir` for looking only: it is brought back as by [`EmbeddedEngine::open`], but whatever is written, by the
+    /// opening too, stays in memory. The folder is not changed.
+    ///
+    /// # Errors
+    /// `NotFound` where no data folder is; else as [`EmbeddedEngine::open`].
+    pub fn look_at(dir: &Path, env: Arc<dyn Env>) -> Result<Self> {
+        let at = |error: Error| match error.place() {
+            Some(_) => error,
+            None => error.at(dir.display()),
+        };
+        let disks = Disks::looked_at(dir).map_err(at)?;
+        Self::on(disks, OpenOptions::default(), env, false).map_err(at)
+    }
+
     /// Opens what lies on `disks`; `by_hand` runs no threads, so that a simulation decides what happens when.
     pub(crate) fn on(disks: Disks, options: OpenOptions, env: Arc<dyn Env>, by_hand: bool) -> Result<Self> {
         if !matches!(options.durability, Durability::Fsync | Durability::OsBuffer) {
