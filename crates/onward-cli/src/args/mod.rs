@@ -69,6 +69,9 @@ pub(crate) enum Command {
     /// The books: whether everything accepted is accounted for
     #[command(after_help = commands::balance::EXAMPLES)]
     Balance(commands::balance::Args),
+    /// Check a data folder without changing it
+    #[command(after_help = commands::verify::EXAMPLES)]
+    Verify(commands::verify::Args),
     /// Measure durable work on this disk
     #[command(after_help = commands::bench::EXAMPLES)]
     Bench(commands::bench::Args),

@@ -10,6 +10,7 @@ pub(crate) mod peek;
 pub(crate) mod queues;
 pub(crate) mod shell;
 pub(crate) mod stats;
+pub(crate) mod verify;
 pub(crate) mod work;
 
 mod view;
@@ -28,6 +29,7 @@ pub(crate) async fn run(context: &Context, command: Command) -> Outcome {
         Command::Dead(args) => dead::run(context, args).await,
         Command::Stats(args) => stats::run(context, args).await,
         Command::Balance(args) => balance::run(context, args).await,
+        Command::Verify(args) => verify::run(context, args).await,
         Command::Bench(args) => bench::run(context, args).await,
         Command::Completions(args) => shell::completions(context, &args),
         Command::Man(args) => shell::man(context, &args),

@@ -11,3 +11,4 @@ mod looking;
 mod processes;
 mod queues;
 mod usage;
+mod verify;
