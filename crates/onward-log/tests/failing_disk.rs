@@ -153,7 +153,7 @@ fn fill(opened: &common::Opened, purpose: Purpose) -> Vec<Vec<u8>> {
 }
 
 #[test]
-#[proves("LOG5", "T57")]
+#[proves("LOG5")]
 fn a_full_disk_refuses_new_work_keeps_a_reserve_for_settling_and_goes_on_when_space_is_freed() {
     let disk = SimDisk::new(512);
     let opened = open(&disk);

@@ -86,7 +86,7 @@ fn a_unit_whose_closure_fails_or_panics_leaves_nothing() {
 }
 
 #[test]
-#[proves("LOG9", "T54")]
+#[proves("LOG9")]
 fn a_unit_over_the_limit_or_over_its_announced_size_is_refused_and_leaves_nothing() {
     let disk = SimDisk::new(512);
     let opened = open(&disk);
@@ -102,7 +102,7 @@ fn a_unit_over_the_limit_or_over_its_announced_size_is_refused_and_leaves_nothin
 }
 
 #[test]
-#[proves("T54")]
+#[proves("I4")]
 fn bytes_that_wait_for_the_disk_are_bounded_and_the_next_append_is_told_so() {
     let disk = SimDisk::new(512);
     let opened = open(&disk);
@@ -208,7 +208,7 @@ fn a_released_segment_is_given_back_and_the_rest_stays_whatever_step_a_crash_hit
 }
 
 #[test]
-#[proves("T38")]
+#[proves("LOG16")]
 fn a_log_that_is_released_behind_its_end_takes_a_bounded_part_of_the_disk() {
     let disk = SimDisk::new(512);
     let opened = open(&disk);
