@@ -1,4 +1,31 @@
 //! The worker: plain async functions as handlers, with every rule of reliable background work on by default.
+//!
+//! ```
+//! use onward::{Message, work::{self, Worker}};
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Serialize, Deserialize)]
+//! struct Welcome { name: String }
+//!
+//! async fn send_welcome(welcome: Welcome) -> work::Result {
+//!     println!("Welcome, {}!", welcome.name);
+//!     Ok(())
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> onward::Result<()> {
+//! let onward = onward::connect("memory:").await?;
+//! let message = Message::builder("email.welcome").json(&Welcome { name: "Ada".into() });
+//! onward.enqueue("emails", message).await?;
+//!
+//! let report = Worker::new(&onward).handle("emails", send_welcome).run_until_empty().await?;
+//! assert_eq!(report.done, 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Worker::run`] goes on until SIGTERM or Ctrl-C instead. What a handler may take is told at [`Handler`], what it may
+//! return at [`Answer`] and [`Error`], its rules at [`Handling`]; the whole guide is `docs/guide/worker.md`.
 
 mod alarm;
 mod attempt;
@@ -10,13 +37,16 @@ mod handler;
 mod handling;
 mod heart;
 mod inbox;
+mod leasing;
 mod panic;
 mod report;
 mod routes;
 mod run;
 mod settle;
 mod signal;
+mod starting;
 mod states;
+mod stopping;
 mod supervise;
 mod unknown;
 mod verdict;
@@ -31,8 +61,8 @@ pub use handler::{Handler, Running};
 pub use handling::{AsHandling, Handling, IntoHandling, TIMEOUT_DEFAULT, handler};
 pub use heart::Stop;
 pub use inbox::{INBOX_RESULT_BYTES_MAX, REMEMBER_DEFAULT};
+pub use leasing::LEASE_BYTES_MAX;
 pub use report::Report;
-pub use run::LEASE_BYTES_MAX;
 pub use signal::stop_signal;
 pub use states::States;
 pub use verdict::{
@@ -44,3 +74,8 @@ pub use worker::{
 };
 
 pub(crate) use heart::Heart;
+
+/// The guide's examples are run by the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../../docs/guide/worker.md")]
+mod guide {}

@@ -1,8 +1,8 @@
 //! Settling: the same token and outcome again until an answer comes or the lease ends.
 
 use crate::Onward;
-use onward_core::{Error, ErrorKind, LeaseToken, Op, Receipt, Result, RetryHint, SettledAs};
-use std::time::Duration;
+use onward_core::{Env, Error, ErrorKind, LeaseToken, Op, Receipt, Result, RetryHint, SettledAs};
+use std::{future::Future, time::Duration};
 
 /// How long one write is waited for before it is repeated.
 pub(crate) const CALL_WAIT_MAX: Duration = Duration::from_secs(10);
@@ -62,4 +62,13 @@ fn worth_repeating(error: &Error) -> bool {
 /// A settlement as an operation.
 pub(crate) fn settle_op(token: &LeaseToken, outcome: onward_core::Outcome) -> Op {
     Op::Settle { token: token.clone(), outcome }
+}
+
+/// Waits for a call no longer than `span`.
+pub(crate) async fn within<T>(env: &dyn Env, span: Duration, call: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased;
+        answer = call => Some(answer),
+        () = env.sleep(span) => None,
+    }
 }

@@ -11,7 +11,7 @@ use super::{
     stop_signal,
 };
 use crate::Onward;
-use onward_core::{Capability, Error, LEASE_COUNT_MAX, Result};
+use onward_core::{Capability, Error, Inlet, LEASE_COUNT_MAX, Result};
 use std::{future::Future, sync::Arc, time::Duration};
 use tokio::sync::watch;
 
@@ -25,6 +25,9 @@ pub const GRACE_DEFAULT: Duration = Duration::from_secs(5);
 pub const POLL_DEFAULT: Duration = Duration::from_secs(1);
 /// How often a worker leaves a message of an unknown type to others before it is set aside.
 pub const UNKNOWN_RELEASES_DEFAULT: u32 = 5;
+
+/// How often a worker that works its inlets off looks whether they are empty.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Runs handlers for the messages of queues and subscriptions.
 ///
@@ -228,9 +231,30 @@ impl Worker {
         Runner::new(shared, self.options).run(stop).await
     }
 
+    /// Runs until nothing is waiting, delayed or running in its inlets: for programs that work a queue off, and tests.
+    ///
+    /// # Errors
+    /// As [`Worker::run_until`].
+    pub async fn run_until_empty(self) -> Result<Report> {
+        let (onward, inlets) =
+            (self.onward.clone(), self.options.routes.inlets.keys().cloned().collect::<Vec<_>>());
+        self.run_until(async move {
+            // An engine that can't be asked now is asked again; the worker itself ends when it never can.
+            while !is_empty(&onward, &inlets).await.unwrap_or(false) {
+                onward.env().sleep(LOOK_EVERY).await;
+            }
+        })
+        .await
+    }
+
     fn note(&mut self, result: Result<()>) {
         if let (Err(problem), None) = (result, &self.problem) {
             self.problem = Some(problem);
         }
     }
+}
+
+async fn is_empty(onward: &Onward, inlets: &[Inlet]) -> Result<bool> {
+    let all = onward.engine().stats(inlets.to_vec()).await?;
+    Ok(all.iter().all(|stats| stats.books.waiting + stats.books.delayed + stats.books.leased == 0))
 }

@@ -12,27 +12,27 @@ use std::{
 
 /// What goes wrong, and what was asked.
 #[derive(Debug, Default)]
-pub struct Faults {
+pub(crate) struct Faults {
     /// Every call fails, as if the engine could not be reached.
-    pub unreachable: AtomicBool,
+    pub(crate) unreachable: AtomicBool,
     /// So many commits with a settlement are done, but their answers are lost.
-    pub lost_settle_answers: AtomicU32,
+    pub(crate) lost_settle_answers: AtomicU32,
     /// So many lease calls hand out, but their answers are lost.
-    pub lost_lease_answers: AtomicU32,
+    pub(crate) lost_lease_answers: AtomicU32,
     /// How often leases were extended.
-    pub extends: AtomicU32,
+    pub(crate) extends: AtomicU32,
     /// How many leases were extended together at most.
-    pub extended_together: AtomicU32,
+    pub(crate) extended_together: AtomicU32,
     /// How many deliveries were handed out.
-    pub leased: AtomicU32,
+    pub(crate) leased: AtomicU32,
 }
 
 #[derive(Debug)]
-pub struct Faulty {
-    pub inner: Arc<dyn Engine>,
-    pub faults: Arc<Faults>,
+pub(crate) struct Faulty {
+    pub(crate) inner: Arc<dyn Engine>,
+    pub(crate) faults: Arc<Faults>,
     /// It says that its commits reach so far only, and refuses wider ones.
-    pub atomic: AtomicScope,
+    pub(crate) atomic: AtomicScope,
 }
 
 /// While an engine works in its own threads, the paused clock must not go on: a blocking task holds it.

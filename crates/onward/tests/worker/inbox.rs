@@ -6,6 +6,7 @@ use onward::{
     core::{AtomicScope, MessageState, Op, RecordExpect, RecordKey, RecordQuery},
     work::{self, Context, Handling, Json, State, handler},
 };
+use onward_env::pass;
 use onward_proves::proves;
 use serde::{Deserialize, Serialize};
 use std::{
@@ -26,7 +27,7 @@ type Runs = Arc<Mutex<Vec<(String, &'static str)>>>;
 async fn charge(charge: Charge, context: Context, runs: State<Runs>) -> work::Result<Json<String>> {
     let note = |what| runs.lock().unwrap().push((context.id().to_string(), what));
     note("begin");
-    context.onward().env().sleep(Duration::from_secs(charge.seconds)).await;
+    pass(&**context.onward().env(), Duration::from_secs(charge.seconds)).await;
     note("end");
     match charge.fails_on == Some(context.attempt()) {
         true => Err(std::io::Error::other("declined").into()),
@@ -71,7 +72,8 @@ async fn a_failed_attempt_marks_nothing_as_processed(stage: Stage) {
 
 async fn concurrent_duplicates_run_one_after_the_other(stage: Stage) {
     let runs = Runs::default();
-    let ids = [stage.charge("first", "o1", 25, Some(1)).await, stage.charge("second", "o1", 25, None).await];
+    let ids =
+        [stage.charge("first", "o1", 25, Some(1)).await, stage.charge("second", "o1", 25, Some(1)).await];
     let worker = run(stage.worker().state(runs.clone()).handle(QUEUE, once_per_order()));
     for id in &ids {
         stage.reaches(id, MessageState::Done).await;
@@ -80,8 +82,8 @@ async fn concurrent_duplicates_run_one_after_the_other(stage: Stage) {
     for pair in runs.chunks(2) {
         assert_eq!((&pair[0].0, pair[0].1, pair[1].1), (&pair[1].0, "begin", "end"), "{runs:?}");
     }
-    // The first fails; whichever of the two runs next is the one that counts, and the other is skipped.
-    assert_eq!(runs.len(), 4);
+    // First attempts fail; whichever of the two succeeds first is the one that counts, and the other is skipped.
+    assert!(runs.len() >= 4, "{runs:?}");
     assert_eq!(worker.stop().await.skipped, 1);
 }
 

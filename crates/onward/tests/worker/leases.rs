@@ -6,6 +6,7 @@ use onward::{
     core::{CauseKind, InletConfig, LeaseRequest, MessageState, Op, RequestId},
     work::{Context, State, Stop, Worker},
 };
+use onward_env::pass;
 use std::{
     sync::{
         Arc, Mutex,
@@ -41,7 +42,7 @@ impl Gauge {
 /// Runs for as many seconds as the data says.
 async fn run_for(seconds: u64, context: Context, gauge: State<Arc<Gauge>>) {
     gauge.enter(context.id().as_str());
-    context.onward().env().sleep(Duration::from_secs(seconds)).await;
+    pass(&**context.onward().env(), Duration::from_secs(seconds)).await;
     gauge.leave();
 }
 
@@ -149,7 +150,7 @@ on_each_engine! {
             let mine = if context.inlet().to_string() == "few" { few } else { all };
             mine.enter(context.id().as_str());
             all.enter("");
-            context.onward().env().sleep(SECOND).await;
+            pass(&**context.onward().env(), SECOND).await;
             mine.leave();
             all.leave();
         }
@@ -241,7 +242,7 @@ async fn alone(seconds: u64, context: Context, gauge: State<Arc<Gauge>>) {
     let suspect = ["innocent", "killer"].contains(&context.id().as_str());
     gauge.enter(context.id().as_str());
     let (beside, before) = (gauge.running.load(SeqCst) - 1, gauge.starts().len());
-    context.onward().env().sleep(Duration::from_secs(seconds)).await;
+    pass(&**context.onward().env(), Duration::from_secs(seconds)).await;
     if suspect && (beside > 0 || gauge.starts().len() > before) {
         gauge.enter("beside a suspect");
     }

@@ -2,6 +2,8 @@
 //!
 //! The clock is tokio's, paused: it goes on by itself when every task waits, so no test takes real time to wait.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 #[macro_use]
 mod stage;
 mod faulty;

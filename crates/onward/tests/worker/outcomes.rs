@@ -6,6 +6,7 @@ use onward::{
     core::{CauseKind, MessageState},
     work::{self, Cancel, Context, Json, Permanent, Release, State, Stop, handler},
 };
+use onward_env::pass;
 use serde::{Deserialize, Serialize};
 use std::{
     sync::{
@@ -146,7 +147,7 @@ on_each_engine! {
     async fn a_handler_may_give_itself_more_time(stage: Stage) {
         async fn long(context: Context) {
             context.extend(300 * SECOND);
-            context.onward().env().sleep(200 * SECOND).await;
+            pass(&**context.onward().env(), 200 * SECOND).await;
         }
         let worker = run(stage.worker().handle(QUEUE, handler(long).timeout(60 * SECOND)));
         let id = stage.send("a").await;

@@ -5,11 +5,12 @@ use onward::{
     core::{CancelOutcome, MessageState, Op},
     work::{Context, State, Stop},
 };
+use onward_env::pass;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
 async fn sleep_for(seconds: u64, context: Context) {
-    context.onward().env().sleep(Duration::from_secs(seconds)).await;
+    pass(&**context.onward().env(), Duration::from_secs(seconds)).await;
 }
 
 /// Runs until it is told why to stop, and passes that on.
