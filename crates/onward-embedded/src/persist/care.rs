@@ -77,6 +77,7 @@ impl Care {
         snapshot_bytes_min: u64,
         snapshots: Vec<Position>,
     ) -> Self {
+        ballast::keep(&*disks.snapshots, 0);
         let end_before = store.log.end().0;
         let seen = Seen { snapshots, snapshot_bytes: 0, live_before: BTreeMap::new(), end_before };
         // Far less than a unit, since the last body of a batch may be a large one.
@@ -135,7 +136,17 @@ impl Care {
         let last = seen.snapshots.first().map_or(0, |position| position.0);
         let grown = self.bytes_between(last, self.store.use_of.lock().end);
         grown > self.snapshot_bytes_min.max(SNAPSHOT_GROWTH * seen.snapshot_bytes)
-            || self.held_back(seen) > seen.snapshot_bytes.saturating_mul(2)
+            || self.held_back(seen) > self.worth_releasing(seen)
+    }
+
+    /// Dead segments are worth a snapshot when they take more than two; on a full disk always.
+    fn worth_releasing(&self, seen: &Seen) -> u64 {
+        if self.store.relay.is_full() { 0 } else { seen.snapshot_bytes.saturating_mul(2) }
+    }
+
+    /// Whether the disk is full, so that space should be found sooner.
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.store.relay.is_full()
     }
 
     /// Bytes of segments that could go if only snapshots covered them.

@@ -9,6 +9,9 @@ use std::{
     time::Duration,
 };
 
+/// On a full disk it looks so many times as often.
+const URGENT: u32 = 20;
+
 /// Runs [`Care::step`] until it is dropped, or the engine is gone.
 #[derive(Debug)]
 pub(crate) struct Keeper {
@@ -27,7 +30,7 @@ impl Keeper {
         let stop = Arc::new(Stop::default());
         let theirs = stop.clone();
         let run = move || {
-            while theirs.wait(every) {
+            while theirs.wait(if care.is_urgent() { every / URGENT } else { every }) {
                 let Some(held) = held.upgrade() else { return };
                 // What went wrong is shown in health, and tried again the next time.
                 care.step_and_tell(&*held);

@@ -71,6 +71,11 @@ impl Relay {
         self.trouble.lock().full.get_or_insert(now);
     }
 
+    /// Whether new work was refused for want of space, and there is none yet.
+    pub(crate) fn is_full(&self) -> bool {
+        self.trouble.lock().full.is_some()
+    }
+
     /// How the last care of the folder went.
     pub(crate) fn care(&self, problem: Option<Error>) {
         let now = self.env.now();

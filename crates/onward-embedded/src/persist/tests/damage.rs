@@ -27,6 +27,10 @@ fn numbers(sent: &[Sent]) -> std::collections::BTreeSet<u64> {
     sent.iter().map(|sent| sent.number).collect()
 }
 
+pub(super) fn remove_snapshots(disk: &SimDisk) {
+    snapshots(disk).into_iter().for_each(|position| remove(disk, &name_of(position)));
+}
+
 fn remove(disk: &SimDisk, name: &str) {
     disk.delete(name).unwrap();
     disk.sync_dir().unwrap();
@@ -50,7 +54,7 @@ fn a_missing_stale_or_last_snapshot_changes_nothing_of_the_state() {
     assert_eq!(desk.there().unwrap(), numbers(&sent));
 
     let none = disk.fork();
-    snapshots(&disk).into_iter().for_each(|position| remove(&none, &name_of(position)));
+    remove_snapshots(&none);
     let desk = Desk::open(&none).unwrap();
     assert_eq!(desk.report.snapshot, None);
     assert_eq!(desk.there().unwrap(), numbers(&sent));
@@ -105,7 +109,7 @@ fn without_a_snapshot_and_without_the_first_segments_nothing_is_opened_or_change
     assert!(desk.segments()[0] > 1);
     drop(desk);
     let disk = disk.crash(Loss::All);
-    snapshots(&disk).into_iter().for_each(|position| remove(&disk, &name_of(position)));
+    remove_snapshots(&disk);
     let steps = disk.steps().len();
     let error = Desk::open(&disk).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");

@@ -2,5 +2,9 @@
 
 mod damage;
 mod desk;
+mod faults;
 mod power;
+mod promises;
+mod restart;
+mod sim;
 mod space;

@@ -99,7 +99,7 @@ fn a_power_cut_during_recovery_again_and_again_ends_in_the_same_state() {
 }
 
 #[test]
-#[proves("LOG18", "LOG19")]
+#[proves("LOG12")]
 fn each_opening_has_a_new_epoch_that_is_durable_before_anything_else() {
     let mut disk = SimDisk::new(SECTOR);
     for opening in 1..6 {
