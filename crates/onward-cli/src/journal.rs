@@ -10,8 +10,8 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-/// The library's alarm for dead letters: the command tells of them itself, with the next step.
-const TOLD_ANYWAY: &str = "onward::work::alarm";
+/// What the command tells of itself, with the next step: the fate of each message, new dead letters.
+const TOLD_ANYWAY: [&str; 2] = ["onward::work::alarm", "onward::work::attempt"];
 
 /// Warnings and errors; more with `--verbose`, only errors with `--quiet`.
 pub(crate) fn write_to_stderr(global: &Global) {
@@ -21,7 +21,8 @@ pub(crate) fn write_to_stderr(global: &Global) {
         (false, 1) => LevelFilter::INFO,
         (false, _) => LevelFilter::DEBUG,
     };
-    let shown = Targets::new().with_default(level).with_target(TOLD_ANYWAY, LevelFilter::OFF);
+    let told = if global.verbose == 0 { LevelFilter::OFF } else { level };
+    let shown = Targets::new().with_default(level).with_targets(TOLD_ANYWAY.map(|target| (target, told)));
     let coloured =
         stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let form = match global.json {

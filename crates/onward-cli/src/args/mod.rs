@@ -25,6 +25,7 @@ pub(crate) struct Cli {
 
 /// Options that every command takes.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
     /// The data folder
     #[arg(long, global = true, value_name = "DIR", env = "ONWARD_DATA_DIR", default_value = "onward-data")]

@@ -14,7 +14,7 @@ Examples:
   onward verify /var/lib/onward
   onward verify backup/onward-data --json
 
-The folder is brought back as an opening would, every message and record is read, and the books are checked; nothing
+The folder is brought back as an opening would, every message and record is read, and the books are checked; nothing \
 is written to it. A folder that a process has open is refused: stop that process, or check a copy.
 Exit code 74 for damage, 1 for books that don't balance.";
 

@@ -18,23 +18,23 @@ use std::{sync::Arc, time::Duration};
 pub(crate) const ABOUT: &str = "\
 Work on a queue with any program.
 
-For each message the command is run by /bin/sh, with the whole envelope as one JSON line on its stdin. It inherits the
-environment, and has ONWARD_ID, ONWARD_TYPE, ONWARD_VERSION, ONWARD_SOURCE, ONWARD_CORRELATION_ID, ONWARD_QUEUE,
+For each message the command is run by /bin/sh, with the whole envelope as one JSON line on its stdin. It inherits \
+the environment, and has ONWARD_ID, ONWARD_TYPE, ONWARD_VERSION, ONWARD_SOURCE, ONWARD_CORRELATION_ID, ONWARD_QUEUE, \
 ONWARD_ATTEMPT and ONWARD_DATA_DIR besides.
 
 Its exit code decides:
-  0      done; the message is acknowledged
-  65     the data is wrong; to the dead letters now
-  75     try again later; so does every other exit code
-  signal a failed attempt too, with the cause `crashed`
+  0       done; the message is acknowledged
+  65      the data is wrong; to the dead letters now
+  75      try again later; so does every other exit code
+  signal  a failed attempt too, with the cause `crashed`
 
-A message that fails is tried again after a delay, and is a dead letter once its attempts are used up; the end of the
-command's output (4 KiB of stdout and stderr) is kept with each failure. The lease is extended as long as the command
-runs. The command has a process group of its own: it is killed, with everything that it started, when the command
-ends, at its timeout, when its lease is lost, and when the worker dies, even by SIGKILL. The message of a worker that
+A message that fails is tried again after a delay, and is a dead letter once its attempts are used up; the end of the \
+command's output (4 KiB of stdout and stderr) is kept with each failure. The lease is extended as long as the command \
+runs. The command has a process group of its own: it is killed, with everything that it started, when the command \
+ends, at its timeout, when its lease is lost, and when the worker dies, even by SIGKILL. The message of a worker that \
 died is handed to another one at once.
 
-SIGTERM or Ctrl-C stops gracefully: what runs may end within --grace; what does not is killed and put back, which
+SIGTERM or Ctrl-C stops gracefully: what runs may end within --grace; what does not is killed and put back, which \
 counts no attempt. A second signal does so at once.";
 
 pub(crate) const EXAMPLES: &str = "\
@@ -182,8 +182,8 @@ fn worker(context: &Context, onward: &Onward, args: &Args, stopping: &Arc<Stoppi
         .drain(FOR_EVER)
         .on_dead(move |alarm| {
             out.note(format_args!(
-                "{} dead letters in {}, {} of them new: `onward dead list {}` shows why",
-                alarm.dead, alarm.inlet, alarm.new, alarm.inlet
+                "dead letters in {}: {}, new ones: {}; `onward dead list {}` shows why",
+                alarm.inlet, alarm.dead, alarm.new, alarm.inlet
             ));
         });
     if !args.kinds.is_empty() {
@@ -240,11 +240,11 @@ fn end(context: &Context, report: &Report) {
     }
     let End { done, failed, put_back, cancelled, lost, .. } = end;
     let parts = [
-        Some(format!("{done} done")),
-        Some(format!("{failed} attempts failed")),
-        (put_back > 0).then(|| format!("{put_back} put back")),
-        (cancelled > 0).then(|| format!("{cancelled} cancelled")),
-        (lost > 0).then(|| format!("{lost} lost their lease and come again")),
+        Some(format!("done: {done}")),
+        Some(format!("failed attempts: {failed}")),
+        (put_back > 0).then(|| format!("put back: {put_back}")),
+        (cancelled > 0).then(|| format!("cancelled: {cancelled}")),
+        (lost > 0).then(|| format!("lost their lease and come again: {lost}")),
     ];
     context.out.note(parts.into_iter().flatten().collect::<Vec<_>>().join(", "));
 }

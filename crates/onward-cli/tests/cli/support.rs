@@ -97,6 +97,13 @@ impl Place {
         done(self.command(args).output().unwrap())
     }
 
+    /// Runs a shell script with these arguments.
+    pub(crate) fn shell(&self, script: &str, args: &[&str]) -> Done {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]).args(args).env("ONWARD_DATA_DIR", self.data()).stdin(Stdio::null());
+        done(command.output().unwrap())
+    }
+
     /// Runs a command with this on its stdin.
     pub(crate) fn run_with(&self, args: &[&str], stdin: &str) -> Done {
         let mut child = self.command(args).stdin(Stdio::piped()).spawn().unwrap();

@@ -99,3 +99,24 @@ fn a_data_folder_that_can_not_be_made_is_an_error_with_the_mend() {
     let error = place.run(&["enqueue", "q", "--type", "t", "--data", "1"]).fails(69);
     assert!(error.contains("can't be used") && error.contains("check the path"), "{error}");
 }
+
+#[test]
+#[proves("T57", "T50", "LOG4")]
+fn a_disk_that_refuses_to_be_written_ends_the_command_and_what_was_acknowledged_is_there_afterwards() {
+    let place = place();
+    // No file may be written behind its first 500 KiB from here on.
+    let limited = "trap '' XFSZ; ulimit -f 1000; exec \"$0\" enqueue full --file \"$1\"";
+    let lines: String =
+        (0..4_000).map(|n| format!("{{\"id\":\"m{n}\",\"type\":\"t\",\"data\":{n}}}\n")).collect();
+    let file = place.file("lines.jsonl", &lines);
+    let output = place.shell(limited, &[env!("CARGO_BIN_EXE_onward"), &file]);
+    assert_eq!(output.code, Some(74), "{output:?}");
+    let errors = output.stderr.lines().filter(|line| line.contains("error:")).count();
+    assert_eq!(errors, 1, "one cause, told once: {output:?}");
+    let there = place.run(&["peek", "full", "--limit", "10000", "--json"]).objects();
+    let ids: Vec<&str> = there.iter().map(|view| view["message"]["id"].as_str().unwrap()).collect();
+    assert!(output.stdout.lines().count() > 0, "none was accepted before the disk failed");
+    assert!(output.stdout.lines().all(|id| ids.contains(&id)), "an acknowledged message is missing");
+    place.run(&["enqueue", "full", "--file", &file]).ok();
+    assert_eq!(place.run(&["balance"]).code, Some(0));
+}

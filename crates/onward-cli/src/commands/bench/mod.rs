@@ -89,7 +89,7 @@ fn begin(context: &Context, args: &Args, device: &Device, durability: Durability
     }
     let Device { source, filesystem, volatile, fsync_micros } = device;
     context.out.line(format_args!("device:     {source} ({filesystem})"));
-    context.out.line(format_args!("fsync:      {fsync_micros} us for 4 KiB (median)"));
+    context.out.line(format_args!("fsync:      {fsync_micros} us for 4 KiB appended (median)"));
     context.out.line(format_args!("durability: {durability}"));
     context.out.line(format_args!("payload:    {payload_bytes} bytes"));
     if *volatile {

@@ -25,7 +25,7 @@ Examples:
   onward enqueue emails --delay 10m --type report.daily --data null
   onward enqueue emails --file - --all-or-nothing
 
-A message is one JSON object a line. What it leaves out is filled in: id (a new one), type (--type, or the queue's
+A message is one JSON object a line. What it leaves out is filled in: id (a new one), type (--type, or the queue's \
 name), version (1), timestamp (now), source. Give ids of your own, and a repeat after a lost answer adds nothing.
 
 A line that is wrong is reported with its file, line and reason; the others go on, and the exit code is 65.

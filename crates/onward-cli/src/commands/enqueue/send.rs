@@ -6,8 +6,8 @@ use crate::{
     output::Progress,
 };
 use onward_core::{
-    Accepted, COMMIT_BYTES_MAX, Durability, Engine, Error, Message, MessageId, Name, OPS_MAX, Op, Position,
-    Prepared, Receipt, RetryHint,
+    Accepted, COMMIT_BYTES_MAX, Durability, Engine, Error, ErrorKind, Message, MessageId, Name, OPS_MAX, Op,
+    Position, Prepared, Receipt, RetryHint,
 };
 use serde::Serialize;
 use std::{sync::Arc, time::Duration};
@@ -179,10 +179,10 @@ impl<'a> Sender<'a> {
             Ok(answers) => answers,
             Err(error) => match repeat_after(&error).filter(|_| !last) {
                 Some(wait) => return Ok((items, wait)),
-                None => return Err(error.into()),
+                None => return Err(self.give_up(error)),
             },
         };
-        let (mut again, mut longest) = (Vec::new(), Duration::ZERO);
+        let (mut again, mut longest, mut hopeless) = (Vec::new(), Duration::ZERO, None);
         for ((place, prepared), answer) in items.into_iter().zip(answers) {
             match answer {
                 Ok(receipts) => receipts.into_iter().try_for_each(|receipt| self.accept(&place, receipt))?,
@@ -191,9 +191,16 @@ impl<'a> Sender<'a> {
                         longest = longest.max(wait);
                         again.push((place, prepared));
                     }
-                    None => self.refuse(placed(&place, error).into())?,
+                    None if is_about_the_message(&error) => self.refuse(placed(&place, error).into())?,
+                    // The others would fail likewise: what is accepted of this batch is told, then it ends.
+                    None => {
+                        hopeless.get_or_insert(placed(&place, error));
+                    }
                 },
             }
+        }
+        if let Some(error) = hopeless {
+            return Err(self.give_up(error));
         }
         Ok((again, longest))
     }
@@ -228,9 +235,21 @@ impl<'a> Sender<'a> {
         Ok(())
     }
 
+    /// Ends with an error that no further message would escape.
+    fn give_up(&self, error: Error) -> Failure {
+        self.sum_up();
+        self.context.out.note("what follows was not sent; send it again when the cause is mended");
+        error.into()
+    }
+
     /// Says what became of all of them.
     pub(super) fn finish(self) -> Outcome {
-        let Self { context, accepted, duplicates, refused, queue, .. } = &self;
+        self.sum_up();
+        Ok(self.exit)
+    }
+
+    fn sum_up(&self) {
+        let Self { context, accepted, duplicates, refused, queue, .. } = self;
         let durability = self.engine.capabilities().durability;
         let parts = [
             Some(format!("{accepted} accepted in {queue} (durability: {durability})")),
@@ -238,8 +257,13 @@ impl<'a> Sender<'a> {
             (*refused > 0).then(|| format!("{refused} refused")),
         ];
         context.out.note(parts.into_iter().flatten().collect::<Vec<_>>().join(", "));
-        Ok(self.exit)
     }
+}
+
+/// Whether another message may fare better.
+fn is_about_the_message(error: &Error) -> bool {
+    use ErrorKind::{AlreadyExists, Conflict, Invalid, NotFound, Unsupported};
+    matches!(error.kind(), AlreadyExists | Conflict | Invalid | NotFound | Unsupported)
 }
 
 /// How long to wait before the same is sent again; every message has its id, so a repeat adds nothing twice.
