@@ -8,6 +8,7 @@ mod engine;
 mod fact;
 mod marks;
 mod memory;
+mod part;
 mod persist;
 mod plan;
 mod state;
@@ -17,8 +18,9 @@ mod test_env;
 mod token;
 
 pub use engine::{Embedded, HINTS_MAX, Options};
-pub use fact::{At, BulkMark, End, Fact, Given, InletId, Marks, MessageRef, Removal, Said};
+pub use fact::Fact;
 pub use memory::{MemoryEngine, MemoryStore};
+pub use part::{At, BulkMark, End, Given, InletId, Marks, MessageRef, Removal, Said};
 pub use persist::{CareReport, EmbeddedEngine, OpenOptions, OpenReport};
 pub use plan::{AUDIT_DAYS, AUDIT_MAX, AUDIT_PREFIX, BULK_STEP_MAX};
 pub use state::{

@@ -1,6 +1,6 @@
 //! Writing: plan, append, apply, wait.
 
-use super::{Bodies, Core, Inner, Matches, refused};
+use super::{Bodies, Core, Inner, Matches, core::refused};
 use crate::{
     AppendError, Store,
     plan::{self, Answer, Draft, Refusal, Work},

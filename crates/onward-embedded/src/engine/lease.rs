@@ -1,6 +1,11 @@
 //! Handing out and extending.
 
-use super::{Bodies, Core, Inner, Matches, refused, signal::Signal, signal_of, waits::Mark};
+use super::{
+    Bodies, Core, Inner, Matches,
+    core::{refused, signal_of},
+    signal::Signal,
+    waits::Mark,
+};
 use crate::{
     AppendError, Store,
     plan::{self, Draft, Picked},

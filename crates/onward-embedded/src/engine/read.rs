@@ -2,6 +2,7 @@
 
 use super::{
     Core,
+    page::{cursor, limit, of_order_key, of_state, parse, smallest},
     view::{self, Glimpse},
 };
 use crate::{
@@ -9,16 +10,13 @@ use crate::{
     state::{Queue, Status},
 };
 use onward_core::{
-    Cursor, Durability, Error, FindBy, Health, Inlet, MessageQuery, MessageState, MessageView, PAGE_MAX,
-    Page, Position, Problem, Record, RecordKey, RecordQuery, Result, Stats, Topology,
+    Cursor, FindBy, Inlet, MessageQuery, MessageView, PAGE_MAX, Page, Position, Record, RecordKey,
+    RecordQuery, Result, Stats, Topology,
 };
-use std::{sync::Arc, sync::atomic::Ordering, time::Duration};
+use std::sync::Arc;
 
 /// Most bodies that one search by correlation reads; the page then ends early, with a cursor.
 const SCAN_MAX: usize = 10_000;
-
-/// A wall clock that is off by more is told by health.
-const SKEW_MAX: Duration = Duration::from_secs(1);
 
 impl<S: Store> Core<S> {
     pub(super) async fn topology(self: &Arc<Self>) -> Result<Topology> {
@@ -159,39 +157,6 @@ impl<S: Store> Core<S> {
         }
         Ok(stats)
     }
-
-    pub(super) fn health(&self) -> Health {
-        let now = self.env.now();
-        let mut problems = self.store.problems();
-        let failure = self.waits.failure();
-        if let Some(error) = failure.as_ref().filter(|_| problems.is_empty()) {
-            problems.push(Problem {
-                what: format!("a write failed, nothing more is accepted: {error}"),
-                since: now,
-                mend: "free the cause, then reopen the store".to_owned(),
-            });
-        }
-        let skew = Duration::from_micros(self.clock.skew_us().unsigned_abs());
-        if skew > SKEW_MAX {
-            problems.push(Problem {
-                what: format!(
-                    "the wall clock has jumped: it is {skew:?} off the engine's, which it does not touch"
-                ),
-                since: now,
-                mend: "set the clock right, then reopen the store".to_owned(),
-            });
-        }
-        for queue in self.inner.lock().state.queues().filter(|queue| queue.stopped_dead_full()) {
-            problems.push(Problem {
-                what: format!("`{}` hands out nothing: it has {} dead letters", queue.name, queue.books.dead),
-                since: now,
-                mend: "redrive or purge dead letters, or raise `dead_max`".to_owned(),
-            });
-        }
-        let closed = self.closed.load(Ordering::Acquire);
-        let durability: Durability = self.capabilities.durability;
-        Health { readable: !closed, writable: !closed && failure.is_none(), durability, problems }
-    }
 }
 
 fn stats_of(queue: &Queue, now: onward_core::Timestamp) -> Stats {
@@ -228,83 +193,4 @@ fn leases_of(queue: &Queue) -> Vec<Glimpse> {
     leases.sort_unstable();
     leases.truncate(PAGE_MAX);
     leases.iter().map(|(_, _, slot)| view::glimpse(queue, *slot)).collect()
-}
-
-/// A place in a page: two numbers in order, and the slot.
-type Found = Vec<(u64, u64, u32)>;
-
-fn of_state(queue: &Queue, state: MessageState, after: Option<(u64, u64)>, limit: usize) -> Found {
-    match state {
-        MessageState::Dead => {
-            let from = after.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
-            let range = queue.dead.range((from, std::ops::Bound::Unbounded));
-            range.take(limit + 1).map(|((position, seq), slot)| (*position, *seq, *slot)).collect()
-        }
-        MessageState::Leased => {
-            let leased = |slot: &u32| queue.slab.get(*slot).status == Status::Leased;
-            smallest(queue, queue.leases.values().map(|lease| lease.slot).filter(leased), after, limit)
-        }
-        MessageState::Delayed => smallest(queue, queue.due.iter().map(|(_, _, slot)| *slot), after, limit),
-        MessageState::Waiting => {
-            let waiting = |slot: &u32| queue.slab.get(*slot).status == Status::Waiting;
-            smallest(queue, queue.slab.slots().filter(waiting), after, limit)
-        }
-        MessageState::Done | MessageState::Expired | MessageState::Cancelled => {
-            let ended = queue.kept.iter().map(|(_, _, slot)| *slot);
-            smallest(queue, ended.filter(|slot| view::state_of(queue, *slot) == state), after, limit)
-        }
-    }
-}
-
-fn of_order_key(queue: &Queue, key: &onward_core::Key, after: Option<(u64, u64)>) -> Found {
-    let has_key = |slot: &u32| queue.side(*slot).is_some_and(|side| side.order_key.as_ref() == Some(key));
-    let unended = |slot: &u32| queue.slab.get(*slot).status != Status::Kept;
-    match queue.chains.get(key) {
-        Some(chain) => {
-            smallest(queue, chain.members.values().chain(chain.dead.values()).copied(), after, PAGE_MAX)
-        }
-        None => smallest(queue, queue.slab.slots().filter(has_key).filter(unended), after, PAGE_MAX),
-    }
-}
-
-/// The oldest `limit` and one more of them, behind `after`, in order.
-fn smallest(
-    queue: &Queue,
-    slots: impl Iterator<Item = u32>,
-    after: Option<(u64, u64)>,
-    limit: usize,
-) -> Found {
-    let mut heap = std::collections::BinaryHeap::with_capacity(limit.min(PAGE_MAX) + 2);
-    for slot in slots {
-        let seq = queue.slab.get(slot).seq;
-        if after.is_none_or(|(last, _)| seq > last) {
-            heap.push((seq, 0, slot));
-            if heap.len() > limit + 1 {
-                heap.pop();
-            }
-        }
-    }
-    heap.into_sorted_vec()
-}
-
-fn limit(asked: usize) -> Result<usize> {
-    if (1..=PAGE_MAX).contains(&asked) {
-        return Ok(asked);
-    }
-    Err(Error::invalid(format!("is {asked}"))
-        .at("`limit`")
-        .mend(format!("use 1 to {PAGE_MAX}, and the cursor for more")))
-}
-
-fn cursor(first: u64, second: u64) -> Cursor {
-    Cursor(format!("{first}.{second}"))
-}
-
-fn parse(cursor: &Cursor) -> Result<(u64, u64)> {
-    let parsed = cursor.0.split_once('.').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
-    parsed.ok_or_else(|| {
-        Error::invalid("is not one of this engine")
-            .at("the cursor")
-            .mend("use `next` of the page before, unchanged")
-    })
 }

@@ -1,22 +1,13 @@
 //! Choosing what is handed out to whom, and extending.
 
-use super::{
-    Context, Draft, no_inlet,
-    settle::{self, lost},
-};
+use super::{Context, Draft, suspect::Suspect};
 use crate::{
     At, Fact, Given, InletId, State,
     state::{Ask, LeaseMark, Queue},
     token,
 };
-use onward_core::{
-    Cause, Error, Inlet, Key, LeaseRequest, LeaseToken, MessageId, Payload, Position, ProcessId, RequestId,
-    Result, Timestamp,
-};
+use onward_core::{Cause, Inlet, Key, LeaseRequest, LeaseToken, MessageId, Payload, Position, Timestamp};
 use std::{sync::Arc, time::Duration};
-
-/// So long a process is believed to ask again, while nothing new is given to it for a suspect's sake.
-const DRAIN_PATIENCE: Duration = Duration::from_secs(30);
 
 /// One message that is handed out, with all that a delivery needs but the body.
 #[derive(Debug, Clone)]
@@ -62,12 +53,12 @@ pub(crate) struct LeasePlan {
 }
 
 /// One request while it is being answered.
-struct Taking<'a> {
-    request: &'a LeaseRequest,
-    plan: LeasePlan,
+pub(super) struct Taking<'a> {
+    pub(super) request: &'a LeaseRequest,
+    pub(super) plan: LeasePlan,
     bytes: u64,
-    process_leases: u64,
-    process_suspects: u64,
+    pub(super) process_leases: u64,
+    pub(super) process_suspects: u64,
     /// Where nonces come from: one random number per request, spread by mixing.
     seed: u64,
     full: bool,
@@ -207,27 +198,6 @@ impl Taking<'_> {
         self.plan.retry_at = Some(self.plan.retry_at.map_or(at, |before| before.min(at)));
     }
 
-    /// A suspect goes alone to a process that holds nothing; while one waits, one process drains for it.
-    fn suspect(&self, queue: &mut Queue, kinds: Option<&[u32]>, ctx: &mut Context<'_>) -> Suspect {
-        if self.process_suspects > 0 {
-            return Suspect::HeldBack;
-        }
-        if !queue.ready.has_suspect(&queue.slab, ctx.visible, kinds) {
-            return Suspect::None;
-        }
-        let process = &self.request.holder.process;
-        if self.process_leases == 0 && self.plan.picked.is_empty() {
-            let mut allow = |_: &Option<Key>| true;
-            let ask = Ask { now: ctx.now, ageing_ms: 1, visible: ctx.visible, kinds, allow: &mut allow };
-            let taken = queue.ready.take_suspect(&mut queue.slab, &ask);
-            return taken.map_or(Suspect::None, |(slot, ready_at)| {
-                queue.moment.drainer = None;
-                Suspect::Taken(slot, ready_at)
-            });
-        }
-        if drains(queue, process, ctx.now) { Suspect::HeldBack } else { Suspect::None }
-    }
-
     fn take(
         &mut self,
         queue: &mut Queue,
@@ -292,24 +262,6 @@ impl Taking<'_> {
     }
 }
 
-enum Suspect {
-    None,
-    Taken(u32, u64),
-    HeldBack,
-}
-
-/// Whether this process is the one that gets nothing new until it is free for a waiting suspect.
-fn drains(queue: &mut Queue, process: &ProcessId, now: Timestamp) -> bool {
-    let until = now.plus(DRAIN_PATIENCE);
-    match &queue.moment.drainer {
-        Some((drainer, patience)) if drainer != process && *patience > now => false,
-        _ => {
-            queue.moment.drainer = Some((process.clone(), until));
-            true
-        }
-    }
-}
-
 /// Undoes the taking of a plan that came to nothing.
 pub(crate) fn put_back(state: &mut State, plan: &LeasePlan) {
     for picked in &plan.picked {
@@ -317,78 +269,4 @@ pub(crate) fn put_back(state: &mut State, plan: &LeasePlan) {
             queue.return_taken(picked.slot, picked.ready_at);
         }
     }
-}
-
-/// The live leases that an earlier request of the same id was given, `None` when there are none.
-pub(crate) fn deliveries_of(
-    state: &State,
-    request: RequestId,
-    process: &ProcessId,
-    now: Timestamp,
-) -> Option<Vec<Picked>> {
-    let given = state.requests.get(&request)?;
-    let picked = given.iter().filter_map(|at| {
-        let queue = state.queue(at.inlet)?;
-        let lease = queue.leases.get(&at.message.seq)?;
-        let entry = queue.slab.get(lease.slot);
-        let side = queue.side(lease.slot);
-        (lease.holder.process == *process && lease.deadline > now).then(|| Picked {
-            inlet: queue.name.clone(),
-            given: Given { at: *at, attempt: lease.attempt, nonce: lease.nonce },
-            slot: lease.slot,
-            ready_at: 0,
-            body: queue.body(lease.slot),
-            term: lease.term,
-            deadline: lease.deadline,
-            accepted_at: entry.accepted_at,
-            progress: side.and_then(|side| side.progress.clone()),
-            causes: side.map_or(Vec::new(), |side| side.causes.clone()),
-            fairness: None,
-            suspect: lease.suspect,
-            mark: lease.mark(at.message.seq),
-        })
-    });
-    Some(picked.collect::<Vec<_>>()).filter(|picked| !picked.is_empty())
-}
-
-/// One extended lease: how long, and whether somebody wants it cancelled.
-pub(crate) type Extension = Result<(Duration, bool)>;
-
-/// Plans the extension of leases, all in one fact.
-pub(crate) fn extend(
-    state: &State,
-    draft: &mut Draft,
-    tokens: &[LeaseToken],
-    by: Duration,
-    ctx: &Context<'_>,
-) -> Vec<Extension> {
-    let mut leases = Vec::with_capacity(tokens.len());
-    let each = tokens.iter().map(|token| {
-        let found = settle::live(state, token, ctx)?.map_err(|_| lost(token))?;
-        let total = ctx.now.plus(by).since(found.lease.since);
-        let most = found.queue.config.lease_total_max_ms.map(Duration::from_millis);
-        if let Some(most) = most.filter(|most| total > *most) {
-            return Err(Error::invalid(format!("would hold the lease for {total:?}, longer than {most:?}"))
-                .at(format!("message `{}` of `{}`", token.id, token.inlet))
-                .mend("finish sooner, split the work, or raise `lease_total_max_ms`"));
-        }
-        leases.push(found.at);
-        Ok((by, found.lease.cancel_requested))
-    });
-    let results: Vec<Extension> = each.collect();
-    if !leases.is_empty() {
-        draft.drain(Fact::Extended { leases, term: by });
-    }
-    results
-}
-
-/// The inlets of a request that do not exist.
-pub(crate) fn missing<'a>(state: &State, request: &'a LeaseRequest) -> Vec<&'a Inlet> {
-    let inlets = request.inlets.iter().map(|weighted| &weighted.inlet);
-    inlets.filter(|inlet| state.find(inlet).is_none()).collect()
-}
-
-/// The first of them, as an error.
-pub(crate) fn refuse_missing(missing: &[&Inlet]) -> Error {
-    missing.first().map_or_else(|| Error::internal("no inlet is missing"), |inlet| no_inlet(inlet))
 }
