@@ -2,8 +2,8 @@
 
 use crate::{
     ClientOptions,
+    keep::{dial, keep, open},
     link::Link,
-    socket,
     watches::Watches,
     wire::{Answer, Call, ToHost},
     within::within,
@@ -118,50 +118,6 @@ impl Drop for Client {
     }
 }
 
-async fn dial(path: PathBuf) -> Result<tokio::net::UnixStream> {
-    socket::connect(&path).await
-}
-
-async fn open<D, F, S>(
-    dial: &D,
-    options: &ClientOptions,
-    watches: &Arc<Watches>,
-    env: &Arc<dyn Env>,
-) -> Result<Link>
-where
-    D: Fn() -> F,
-    F: Future<Output = Result<S>>,
-    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-{
-    let limit = Duration::from_millis(options.connect_ms);
-    let stream = within(&**env, limit, dial())
-        .await
-        .unwrap_or_else(|| Err(Error::unavailable(format!("no connection within {limit:?}"))))?;
-    Link::open(stream, options, watches.clone(), env.clone()).await
-}
-
-/// Replaces every lost connection by a new one, until the client ends.
-async fn keep<D, F, S>(shared: Arc<Shared>, dial: D)
-where
-    D: Fn() -> F + Send + Sync,
-    F: Future<Output = Result<S>> + Send,
-    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-{
-    loop {
-        let reason = shared.lost().await;
-        if !shared.down(reason) || !shared.options.reconnect {
-            return;
-        }
-        let mut attempt = 1;
-        while let Err(error) = shared.reopen(&dial).await {
-            tracing::debug!(%error, attempt, "the host is not back");
-            let wait = shared.options.backoff.delay(attempt, shared.env.random());
-            shared.env.sleep(wait).await;
-            attempt = attempt.saturating_add(1);
-        }
-    }
-}
-
 impl Shared {
     /// Asks the host. A read whose answer was lost with its connection is asked again.
     pub(crate) async fn call(&self, call: Call) -> Result<Answer> {
@@ -214,7 +170,7 @@ impl Shared {
     }
 
     /// Whether it went down; not when it was closed.
-    fn down(&self, reason: Error) -> bool {
+    pub(crate) fn down(&self, reason: Error) -> bool {
         let since = self.env.now();
         self.state.send_if_modified(|state| {
             let up = matches!(state, State::Up(_));
@@ -225,7 +181,7 @@ impl Shared {
         })
     }
 
-    async fn reopen<D, F, S>(&self, dial: &D) -> Result<()>
+    pub(crate) async fn reopen<D, F, S>(&self, dial: &D) -> Result<()>
     where
         D: Fn() -> F,
         F: Future<Output = Result<S>>,

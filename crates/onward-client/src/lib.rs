@@ -10,6 +10,7 @@ pub mod frame;
 mod hints;
 mod host;
 mod incoming;
+mod keep;
 mod link;
 mod options;
 mod process;

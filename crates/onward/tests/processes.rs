@@ -29,7 +29,7 @@ struct Other {
 impl Other {
     fn start(folder: &Path, role: &str) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "child", "--nocapture", "--ignored"])
+            .args(["--exact", "child", "--nocapture"])
             .env("FOLDER", folder)
             .env("ROLE", role)
             .stdin(Stdio::piped())
@@ -67,10 +67,9 @@ impl Other {
     }
 }
 
-/// The other process. As `host` it only has the folder open; as `holder` it takes one message and acks it when told;
+/// The other process of the tests here, which start it; alone it does nothing. As `host` it only has the folder open; as `holder` it takes one message and acks it when told;
 /// as `worker` it takes and acks until it is killed.
 #[tokio::test]
-#[ignore = "the other process of the tests here, which start it"]
 async fn child() {
     let (Some(folder), Ok(role)) = (std::env::var_os("FOLDER"), std::env::var("ROLE")) else { return };
     let onward = onward::open(folder).await.unwrap();

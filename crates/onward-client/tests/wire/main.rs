@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+mod answers;
 mod samples;
 
+use answers::answers;
 use bytes::Bytes;
 use onward_client::{
     frame::{FRAME_BYTES_MAX, FrameReader, decode, encode},

@@ -36,7 +36,7 @@ pub(crate) fn message() -> Message {
         .unwrap()
 }
 
-fn raw() -> Payload {
+pub(crate) fn raw() -> Payload {
     Payload::bytes(Bytes::from_static(b"\0\xff\xfe\xc1 not UTF-8 \0"), "application/octet-stream").unwrap()
 }
 
@@ -44,11 +44,11 @@ pub(crate) fn queue() -> Inlet {
     "shop/emails".parse().unwrap()
 }
 
-fn subscription() -> Inlet {
+pub(crate) fn subscription() -> Inlet {
     "shop/orders:analytics".parse().unwrap()
 }
 
-fn token() -> LeaseToken {
+pub(crate) fn token() -> LeaseToken {
     LeaseToken { inlet: subscription(), id: message().id, handle: Bytes::from_static(b"\0\x01\xff") }
 }
 
@@ -83,7 +83,7 @@ fn selection() -> Selection {
     }
 }
 
-fn event() -> Event {
+pub(crate) fn event() -> Event {
     Event { message: message(), tags: vec!["course:42".to_owned().try_into().unwrap()] }
 }
 
@@ -160,7 +160,7 @@ fn ops() -> Vec<Op> {
     ops
 }
 
-fn config() -> InletConfig {
+pub(crate) fn config() -> InletConfig {
     let rate = RateLimit { count: 1, per_ms: u64::MAX, burst: 3 };
     InletConfig {
         guarantee: DeliveryGuarantee::AtMostOnce,
@@ -180,7 +180,7 @@ fn config() -> InletConfig {
     }
 }
 
-fn filter() -> Filter {
+pub(crate) fn filter() -> Filter {
     Filter {
         types: vec!["a.*".into()],
         sources: vec!["s".into()],
@@ -214,11 +214,11 @@ fn holder() -> Holder {
     Holder { worker: "w".into(), process: ProcessId("p".into()) }
 }
 
-fn cause() -> Cause {
+pub(crate) fn cause() -> Cause {
     Cause { failure: failure(), attempt: 2, at: at(6), worker: "w".into() }
 }
 
-fn view() -> MessageView {
+pub(crate) fn view() -> MessageView {
     let lease = LeaseView { id: message().id, holder: holder(), attempt: 1, since: at(1), until: at(2) };
     MessageView {
         inlet: queue(),
@@ -288,95 +288,4 @@ pub(crate) fn calls() -> Vec<Call> {
     calls.push(Call::Submit(vec![prepared.clone(), prepared.clone()]));
     calls.push(Call::Commit(prepared.by("somebody")));
     calls
-}
-
-pub(crate) fn answers() -> Vec<Answer> {
-    let accepted = Accepted {
-        id: message().id,
-        duplicate: true,
-        declared: true,
-        position: Some(Position(u64::MAX)),
-        durability: Durability::QuorumFsync,
-    };
-    let appended = Appended { first_revision: 0, last_revision: 1, position: Position(2), duplicate: false };
-    let receipts = vec![
-        Receipt::Accepted(accepted),
-        Receipt::Settled(SettledAs { state: MessageState::Dead, due: Some(at(1)), already: true }),
-        Receipt::Cancelled(CancelOutcome::Requested),
-        Receipt::Appended(appended),
-        Receipt::Recorded { revision: 1 },
-        Receipt::Edited { edition: 2 },
-        Receipt::Bulk(BulkReport { matched: 1, done: 2, finished: true }),
-        Receipt::ProcessEnded { leases: 3 },
-        Receipt::Done,
-    ];
-    let error = Error::full("what").at("where").mend("how").retry(RetryHint::After(Duration::from_millis(7)));
-    let delivery = Delivery {
-        token: token(),
-        message: message(),
-        attempt: 1,
-        lease: Duration::from_millis(1),
-        accepted_at: at(2),
-        position: None,
-        progress: Some(raw()),
-        causes: vec![cause(), cause()],
-        suspect: true,
-    };
-    let recorded = RecordedEvent {
-        event: event(),
-        stream: "a-1".parse().unwrap(),
-        revision: 1,
-        position: Position(2),
-        recorded_at: at(3),
-    };
-    let record = Record {
-        key: "k".try_into().unwrap(),
-        value: Bytes::from_static(b"\xff"),
-        revision: 1,
-        expires: Some(at(1)),
-        written: at(2),
-        position: None,
-    };
-    let stats = Stats {
-        inlet: queue(),
-        books: Books { accepted: u64::MAX, done: 1, ..Books::default() },
-        approximate: true,
-        blocked: 1,
-        bytes: 2,
-        oldest_waiting: Some(at(1)),
-        next_due: None,
-        deliveries: 3,
-        failures: 4,
-        lost_at_most_once: 5,
-        duplicates: 6,
-        dedup_entries: 7,
-        dedup_window_ms: 8,
-        paused: true,
-        stopped_dead_full: true,
-        leases: vec![view().lease.unwrap()],
-    };
-    vec![
-        Answer::Declared(TopologyDiff { created: true, dropped: true, changed: vec!["x".into()] }),
-        Answer::Topology(Topology {
-            inlets: vec![(queue(), config()), (subscription(), InletConfig::default())],
-            filters: vec![(subscription(), filter())],
-            topics: vec![("t".parse().unwrap(), TopicConfig::default())],
-            paused: vec![queue()],
-        }),
-        Answer::Committed(receipts.clone()),
-        Answer::Submitted(vec![Ok(receipts), Err(error)]),
-        Answer::Leased(vec![delivery]),
-        Answer::Extended(vec![
-            Ok(Extended { lease: Duration::from_secs(1), cancel_requested: true }),
-            Err(Error::unknown("lost")),
-        ]),
-        Answer::Found(Page { items: vec![view()], next: Some(Cursor("n".into())) }),
-        Answer::Events(EventSlice {
-            events: vec![recorded],
-            next: Some(ReadFrom::End),
-            head: Some(Position(3)),
-        }),
-        Answer::Records(Page::whole(vec![record])),
-        Answer::Stats(vec![stats]),
-    ]
 }
