@@ -92,7 +92,7 @@ impl Catalog {
     /// # Errors
     /// When the engine can't be reached, or the record can't be read.
     pub async fn get(&self, id: &str) -> Result<Option<Revised>> {
-        let page = self.onward.get_records(RecordQuery::Keys(vec![key(id)?])).await?;
+        let page = self.onward.engine().get_records(RecordQuery::Keys(vec![key(id)?])).await?;
         page.items.first().map(read).transpose()
     }
 
@@ -104,7 +104,7 @@ impl Catalog {
         let (mut uploads, mut after) = (Vec::new(), None);
         loop {
             let query = RecordQuery::Prefix { prefix: PREFIX.into(), after, limit: 500 };
-            let page = self.onward.get_records(query).await?;
+            let page = self.onward.engine().get_records(query).await?;
             for record in &page.items {
                 uploads.push(read(record)?);
             }

@@ -4,7 +4,8 @@ use crate::upload::UploadState;
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
 
-/// One thing that happened.
+/// One thing that happened; the fields are what they are called.
+#[allow(missing_docs, reason = "each variant's sentence covers its few plain fields")]
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {

@@ -1,11 +1,11 @@
 //! The worker: reads the durable object, writes the thumbnail, then status and metadata, then acknowledges.
 
-use crate::catalog::{Catalog, WORK_TYPE, Work, advance, put};
+use crate::catalog::{Catalog, QUEUE, WORK_TYPE, Work, advance, put};
 use crate::thumbnail::{self, Made};
 use crate::upload::{Thumbnail, Upload, UploadState};
 use anyhow::Context as _;
 use onward::core::{Guarded, Op, RecordExpect};
-use onward::work::{self, Context, Permanent, State, Transient};
+use onward::work::{self, Context, Permanent, State, Transient, handler};
 
 /// What a worker process does at each picture that it begins, beside the work: the demo prints and, once, dies here.
 pub type OnBegin = Box<dyn Fn(&str, u32) -> Begin + Send + Sync>;
@@ -96,9 +96,9 @@ async fn give_up(shared: &Shared, context: &Context, upload: Upload, revision: u
 }
 
 /// A worker for pictures on this catalog, `concurrency` at a time.
-pub fn worker(catalog: Catalog, concurrency: usize, on_begin: OnBegin) -> work::Worker {
+pub fn worker(catalog: Catalog, concurrency: u32, on_begin: OnBegin) -> work::Worker {
     work::Worker::new(catalog.onward())
         .state(Shared { catalog: catalog.clone(), on_begin })
         .concurrency(concurrency)
-        .handle_type(crate::catalog::QUEUE, WORK_TYPE, make_thumbnail)
+        .handle(QUEUE, handler(make_thumbnail).kind(WORK_TYPE))
 }

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 /// How long a worker may take to end its pictures when it is asked to stop.
 pub(super) const GRACE: Duration = Duration::from_secs(20);
 const ROLE: &str = "MEDIA_PIPELINE_ROLE";
-const CONCURRENCY: usize = 2;
+const CONCURRENCY: u32 = 2;
 
 /// What a worker process is told by its environment.
 #[derive(Debug, Clone, Serialize, Deserialize)]
