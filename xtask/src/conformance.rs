@@ -107,7 +107,8 @@ pub(crate) fn last(dir: &Path) -> Result<(Vec<Check>, Vec<Verdict>)> {
 }
 
 fn suite_command(workspace: &Workspace) -> Result<Command> {
-    let binary = workspace.package("onward-conformance-run").and_then(|package| package.binary("conformance"));
+    let binary =
+        workspace.package("onward-conformance-run").and_then(|package| package.binary("conformance"));
     let Some(binary) = binary else {
         bail!("the crate onward-conformance-run has no binary `conformance`: there is no suite to run");
     };

@@ -3,8 +3,10 @@
 use crate::storage::{Storage, sha256};
 use crate::upload::{Upload, UploadState};
 use anyhow::{Context, Result, anyhow};
-use onward::core::{Error, ErrorKind, Message, MessageId, Op, Record, RecordExpect, RecordKey, RecordQuery, Timestamp};
 use onward::Onward;
+use onward::core::{
+    Error, ErrorKind, Message, MessageId, Op, Record, RecordExpect, RecordKey, RecordQuery, Timestamp,
+};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -69,7 +71,10 @@ impl Catalog {
     /// # Errors
     /// When the announced size is over [`UPLOAD_BYTES_MAX`], or the engine can't be reached.
     pub async fn create(&self, file_name: &str, bytes: &[u8]) -> Result<Upload> {
-        anyhow::ensure!(bytes.len() as u64 <= UPLOAD_BYTES_MAX, "{file_name} has more than {UPLOAD_BYTES_MAX} bytes");
+        anyhow::ensure!(
+            bytes.len() as u64 <= UPLOAD_BYTES_MAX,
+            "{file_name} has more than {UPLOAD_BYTES_MAX} bytes"
+        );
         let env = self.onward.env();
         let id = MessageId::generate(env.as_ref()).to_string();
         let upload = Upload {
@@ -184,7 +189,12 @@ fn settled_once(answer: Result<Vec<onward::core::Receipt>, Error>) -> Result<boo
 /// # Errors
 /// Names both states.
 pub fn advance(upload: &mut Upload, next: UploadState) -> Result<()> {
-    anyhow::ensure!(upload.state.may_become(next), "upload {}: {} can't become {next}", upload.id, upload.state);
+    anyhow::ensure!(
+        upload.state.may_become(next),
+        "upload {}: {} can't become {next}",
+        upload.id,
+        upload.state
+    );
     upload.state = next;
     Ok(())
 }
@@ -199,10 +209,12 @@ pub fn put(upload: &Upload, expect: RecordExpect) -> Result<Op> {
 }
 
 fn key(id: &str) -> Result<RecordKey> {
-    RecordKey::try_from(format!("{PREFIX}{id}").as_str()).with_context(|| format!("`{id}` is not an upload's id"))
+    RecordKey::try_from(format!("{PREFIX}{id}").as_str())
+        .with_context(|| format!("`{id}` is not an upload's id"))
 }
 
 fn read(record: &Record) -> Result<Revised> {
-    let upload = serde_json::from_slice(&record.value).with_context(|| format!("the record {} is damaged", record.key))?;
+    let upload = serde_json::from_slice(&record.value)
+        .with_context(|| format!("the record {} is damaged", record.key))?;
     Ok((upload, record.revision))
 }

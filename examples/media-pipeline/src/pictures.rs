@@ -22,11 +22,17 @@ pub struct Picture {
 /// # Errors
 /// When the folder can't be read or is empty; each says which and what to do.
 pub fn from_folder(dir: &Path) -> Result<Vec<Picture>> {
-    let listing = std::fs::read_dir(dir).with_context(|| format!("the folder {} can't be read", dir.display()))?;
-    let mut paths: Vec<_> = listing.filter_map(|e| Some(e.ok()?.path())).filter(|path| path.is_file()).collect();
+    let listing =
+        std::fs::read_dir(dir).with_context(|| format!("the folder {} can't be read", dir.display()))?;
+    let mut paths: Vec<_> =
+        listing.filter_map(|e| Some(e.ok()?.path())).filter(|path| path.is_file()).collect();
     paths.sort();
     anyhow::ensure!(!paths.is_empty(), "the folder {} has no files: give one with pictures", dir.display());
-    anyhow::ensure!(paths.len() <= PICTURES_MAX, "{} files, more than {PICTURES_MAX}: give a smaller folder", paths.len());
+    anyhow::ensure!(
+        paths.len() <= PICTURES_MAX,
+        "{} files, more than {PICTURES_MAX}: give a smaller folder",
+        paths.len()
+    );
     let read = |path: &std::path::PathBuf| {
         let bytes = std::fs::read(path).with_context(|| format!("{} can't be read", path.display()))?;
         let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
@@ -38,11 +44,14 @@ pub fn from_folder(dir: &Path) -> Result<Vec<Picture>> {
 /// Ten pictures, and two that are damaged: one cut short, and a letter that calls itself a picture.
 pub fn drawn() -> Vec<Picture> {
     let mut pictures: Vec<Picture> = (0..DRAWN).map(draw).collect();
-    let mut cut = draw(1);
+    let mut cut = draw(2);
     cut.bytes.truncate(cut.bytes.len() / 2);
     cut.name = "cut-short.png".into();
     pictures.insert(4, cut);
-    pictures.insert(7, Picture { name: "letter.jpg".into(), bytes: b"Dear Ada, this is not a picture.".to_vec() });
+    pictures.insert(
+        7,
+        Picture { name: "letter.jpg".into(), bytes: b"Dear Ada, this is not a picture.".to_vec() },
+    );
     pictures
 }
 

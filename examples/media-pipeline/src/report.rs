@@ -28,7 +28,13 @@ pub enum Event {
     /// The picture of the killed worker was done by another.
     TakenOver { upload: String, by: String },
     /// An upload is final.
-    Final { upload: String, file: String, state: UploadState, reason: Option<String>, thumbnail: Option<String> },
+    Final {
+        upload: String,
+        file: String,
+        state: UploadState,
+        reason: Option<String>,
+        thumbnail: Option<String>,
+    },
     /// The end.
     Summary(Summary),
 }
@@ -73,7 +79,8 @@ impl Reporter {
     /// Prints one event. A reader that has gone away (`| head`) is no failure of the demo.
     pub fn tell(&self, event: &Event) {
         let line = match self.json {
-            true => serde_json::to_string(event).unwrap_or_else(|e| format!("{{\"event\":\"unprintable\",\"error\":\"{e}\"}}")),
+            true => serde_json::to_string(event)
+                .unwrap_or_else(|e| format!("{{\"event\":\"unprintable\",\"error\":\"{e}\"}}")),
             false => self.words(event),
         };
         let _ = writeln!(std::io::stdout().lock(), "{line}");
@@ -84,16 +91,29 @@ impl Reporter {
             Event::Began { folder, storage, durability, pictures, formats } => format!(
                 "Media pipeline: {pictures} pictures ({formats} are taken)\n  queue and records  {folder} (durability: {durability})\n  object storage     {storage}\n"
             ),
-            Event::Created { upload, file, bytes } => self.line("", "created", file, &format!("{upload}, {bytes} bytes to come")),
-            Event::Stored { upload: _, file } => self.line("", "stored", file, "its event queued the work"),
-            Event::EventLost { upload: _, file } => self.line("33", "stored", file, "its event is lost, on purpose"),
-            Event::Reconciled { upload: _, file } => self.line("32", "reconciled", file, "durable though its event was lost: queued now"),
-            Event::WorkerBegan { worker, pid } => self.line("", "worker", worker, &format!("process {pid}")),
-            Event::Working { worker, upload, attempt } => self.line("", "working", worker, &format!("{upload}, attempt {attempt}")),
-            Event::WorkerKilled { worker, pid, upload } => {
-                self.line("33", "killed", worker, &format!("process {pid} with SIGKILL, in the middle of {upload}"))
+            Event::Created { upload, file, bytes } => {
+                self.line("", "created", file, &format!("{upload}, {bytes} bytes to come"))
             }
-            Event::TakenOver { upload, by } => self.line("32", "taken over", by, &format!("{upload}: nothing was lost")),
+            Event::Stored { upload: _, file } => self.line("", "stored", file, "its event queued the work"),
+            Event::EventLost { upload: _, file } => {
+                self.line("33", "stored", file, "its event is lost, on purpose")
+            }
+            Event::Reconciled { upload: _, file } => {
+                self.line("32", "reconciled", file, "durable though its event was lost: queued now")
+            }
+            Event::WorkerBegan { worker, pid } => self.line("", "worker", worker, &format!("process {pid}")),
+            Event::Working { worker, upload, attempt } => {
+                self.line("", "working", worker, &format!("{upload}, attempt {attempt}"))
+            }
+            Event::WorkerKilled { worker, pid, upload } => self.line(
+                "33",
+                "killed",
+                worker,
+                &format!("process {pid} with SIGKILL, in the middle of {upload}"),
+            ),
+            Event::TakenOver { upload, by } => {
+                self.line("32", "taken over", by, &format!("{upload}: nothing was lost"))
+            }
             Event::Final { file, state, reason, thumbnail, .. } => {
                 let (colour, more) = match (reason, thumbnail) {
                     (Some(reason), _) => ("31", reason.as_str()),
@@ -114,7 +134,7 @@ impl Reporter {
 
     fn summary(&self, s: &Summary) -> String {
         let kept = s.kept.as_ref().map_or_else(
-            || "Everything was in a temporary folder, which is gone. Keep it with --data-dir DIR.".to_owned(),
+            || "Everything was in a temporary folder, which is gone. Keep it with --keep DIR.".to_owned(),
             |dir| format!("Kept in {dir}: look with `onward --data-dir {dir} dead list media/thumbnails`."),
         );
         format!(

@@ -25,8 +25,10 @@ impl Storage {
     /// # Errors
     /// When the folder can't be made or used.
     pub fn local(dir: &Path) -> Result<Self> {
-        std::fs::create_dir_all(dir).with_context(|| format!("the folder {} can't be made", dir.display()))?;
-        let store = LocalFileSystem::new_with_prefix(dir).with_context(|| format!("{} can't be used", dir.display()))?;
+        std::fs::create_dir_all(dir)
+            .with_context(|| format!("the folder {} can't be made", dir.display()))?;
+        let store = LocalFileSystem::new_with_prefix(dir)
+            .with_context(|| format!("{} can't be used", dir.display()))?;
         Ok(Self(Arc::new(store)))
     }
 
@@ -40,7 +42,10 @@ impl Storage {
     /// # Errors
     /// The store's, with the key.
     pub async fn put(&self, key: &str, bytes: Bytes) -> Result<()> {
-        self.0.put(&Key::from(key), bytes.into()).await.with_context(|| format!("object {key} can't be written"))?;
+        self.0
+            .put(&Key::from(key), bytes.into())
+            .await
+            .with_context(|| format!("object {key} can't be written"))?;
         Ok(())
     }
 
@@ -50,7 +55,9 @@ impl Storage {
     /// The store's, with the key.
     pub async fn get(&self, key: &str) -> Result<Option<Bytes>> {
         match self.0.get(&Key::from(key)).await {
-            Ok(object) => Ok(Some(object.bytes().await.with_context(|| format!("object {key} can't be read"))?)),
+            Ok(object) => {
+                Ok(Some(object.bytes().await.with_context(|| format!("object {key} can't be read"))?))
+            }
             Err(object_store::Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error).with_context(|| format!("object {key} can't be read")),
         }

@@ -53,7 +53,9 @@ pub async fn make_thumbnail(work: Work, shared: State<Shared>, context: Context)
     match upload.state {
         UploadState::Queued => {}
         UploadState::Ready => return Ok(()),
-        state => return Err(Permanent(upload.reason.unwrap_or_else(|| format!("the upload is {state}"))).into()),
+        state => {
+            return Err(Permanent(upload.reason.unwrap_or_else(|| format!("the upload is {state}"))).into());
+        }
     }
     // An upload's record does not mean that its object is there.
     let Some(original) = catalog.storage().get(&upload.target).await.map_err(Transient)? else {
@@ -67,17 +69,32 @@ pub async fn make_thumbnail(work: Work, shared: State<Shared>, context: Context)
 }
 
 /// Object first, then record and acknowledgement in one commit.
-async fn finish(shared: &Shared, context: &Context, upload: Upload, revision: u64, made: Made) -> anyhow::Result<()> {
+async fn finish(
+    shared: &Shared,
+    context: &Context,
+    upload: Upload,
+    revision: u64,
+    made: Made,
+) -> anyhow::Result<()> {
     let object = format!("uploads/{}/thumbnail.png", upload.id);
     shared.catalog.storage().put(&object, made.png.into()).await?;
     let mut upload = upload;
     advance(&mut upload, UploadState::Ready)?;
-    upload.thumbnail = Some(Thumbnail { object, format: made.format, width: made.width, height: made.height });
-    context.commit_with(put(&upload, RecordExpect::Revision(revision))?).context("the record can't join the commit")
+    upload.thumbnail =
+        Some(Thumbnail { object, format: made.format, width: made.width, height: made.height });
+    context
+        .commit_with(put(&upload, RecordExpect::Revision(revision))?)
+        .context("the record can't join the commit")
 }
 
 /// The app is told before the message is set aside; under the lease, so that a stale worker can't tell it.
-async fn give_up(shared: &Shared, context: &Context, upload: Upload, revision: u64, reason: String) -> work::Error {
+async fn give_up(
+    shared: &Shared,
+    context: &Context,
+    upload: Upload,
+    revision: u64,
+    reason: String,
+) -> work::Error {
     let write = || -> anyhow::Result<Vec<Op>> {
         let mut upload = upload;
         advance(&mut upload, UploadState::Failed)?;

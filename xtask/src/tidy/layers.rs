@@ -44,8 +44,8 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         name: "onward-cli",
-        on: &["onward-core", "onward-env", "onward-client", "onward", "onward-server"],
-        why: "the command works on any engine and names none",
+        on: &["onward-core", "onward-env", "onward-client", "onward", "onward-server", "media-pipeline"],
+        why: "the command works on any engine and names none, and runs the worked example as its demo",
     },
     Layer {
         name: "onward-sim",

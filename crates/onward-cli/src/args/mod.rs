@@ -43,6 +43,9 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// See it at work: pictures become thumbnails while an event is lost and a worker is killed
+    #[command(after_help = commands::demo::EXAMPLES)]
+    Demo(commands::demo::Args),
     /// Put messages into a queue; prints the id of each once it is durable
     #[command(after_help = commands::enqueue::EXAMPLES)]
     Enqueue(commands::enqueue::Args),

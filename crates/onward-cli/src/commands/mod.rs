@@ -4,6 +4,7 @@ pub(crate) mod balance;
 pub(crate) mod bench;
 pub(crate) mod cancel;
 pub(crate) mod dead;
+pub(crate) mod demo;
 pub(crate) mod enqueue;
 pub(crate) mod find;
 pub(crate) mod peek;
@@ -30,6 +31,7 @@ pub(crate) async fn run(context: &Context, command: Command) -> Outcome {
         Command::Stats(args) => stats::run(context, args).await,
         Command::Balance(args) => balance::run(context, args).await,
         Command::Verify(args) => verify::run(context, args).await,
+        Command::Demo(args) => demo::run(context, args).await,
         Command::Bench(args) => bench::run(context, args).await,
         Command::Completions(args) => shell::completions(context, &args),
         Command::Man(args) => shell::man(context, &args),

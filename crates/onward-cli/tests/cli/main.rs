@@ -4,6 +4,7 @@
 mod support;
 
 mod dead;
+mod demo;
 mod enqueue;
 mod exec;
 mod json;

@@ -31,7 +31,8 @@ impl Role {
     /// The role of this process, if it is a worker's.
     pub(super) fn of_this_process() -> Result<Option<Self>> {
         let Some(text) = std::env::var_os(ROLE) else { return Ok(None) };
-        let role = serde_json::from_str(&text.to_string_lossy()).with_context(|| format!("{ROLE} can't be read"))?;
+        let role =
+            serde_json::from_str(&text.to_string_lossy()).with_context(|| format!("{ROLE} can't be read"))?;
         Ok(Some(role))
     }
 }
@@ -129,7 +130,11 @@ impl<'a> Crew<'a> {
         let pid = member.child.id().unwrap_or_default();
         member.child.kill().await.context("the worker can't be killed")?;
         let upload = began.upload.clone();
-        self.reporter.tell(&Event::Working { worker: began.worker, upload: upload.clone(), attempt: began.attempt });
+        self.reporter.tell(&Event::Working {
+            worker: began.worker,
+            upload: upload.clone(),
+            attempt: began.attempt,
+        });
         let worker = member.name.clone();
         self.reporter.tell(&Event::WorkerKilled { worker, pid, upload: upload.clone() });
         Ok(upload)

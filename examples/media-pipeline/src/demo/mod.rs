@@ -13,7 +13,7 @@ use crate::thumbnail::FORMATS;
 use anyhow::{Context, Result};
 use crew::{Crew, Role};
 use onward::Onward;
-use onward::core::InletConfig;
+use onward::core::{Error, InletConfig};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -44,7 +44,9 @@ pub async fn run(options: Options) -> Result<Summary> {
     }
     anyhow::ensure!((1..=WORKERS_MAX).contains(&options.workers), "use 1 to {WORKERS_MAX} workers");
     let pictures = match &options.images {
-        Some(dir) => pictures::from_folder(dir)?,
+        Some(dir) => {
+            pictures::from_folder(dir).map_err(|e| Error::invalid(format!("{e:#}")).at("`--images`"))?
+        }
         None => pictures::drawn(),
     };
     let (dir, temporary) = folder(options.data_dir.as_deref())?;
@@ -59,7 +61,8 @@ pub async fn run(options: Options) -> Result<Summary> {
         pictures: pictures.len(),
         formats: FORMATS,
     });
-    let mut summary = Demo { catalog, reporter: &reporter, dir: &dir }.play(&pictures, options.workers).await?;
+    let mut summary =
+        Demo { catalog, reporter: &reporter, dir: &dir }.play(&pictures, options.workers).await?;
     summary.kept = temporary.is_none().then(|| dir.display().to_string());
     reporter.tell(&Event::Summary(summary.clone()));
     onward.engine().close(crew::GRACE).await?;
@@ -68,7 +71,8 @@ pub async fn run(options: Options) -> Result<Summary> {
 
 fn folder(kept: Option<&Path>) -> Result<(PathBuf, Option<TempDir>)> {
     if let Some(dir) = kept {
-        std::fs::create_dir_all(dir).with_context(|| format!("the folder {} can't be made", dir.display()))?;
+        std::fs::create_dir_all(dir)
+            .with_context(|| format!("the folder {} can't be made", dir.display()))?;
         return Ok((dir.to_owned(), None));
     }
     let temporary = TempDir::with_prefix("onward-demo-").context("no temporary folder can be made")?;
@@ -137,7 +141,8 @@ impl Demo<'_> {
     async fn reconcile(&self, pictures: &[Picture], ids: &[String]) -> Result<usize> {
         let found = reconcile(&self.catalog).await?;
         for upload in &found.queued {
-            let file = ids.iter().position(|id| id == upload).map_or("of an earlier run", |at| &pictures[at].name);
+            let file =
+                ids.iter().position(|id| id == upload).map_or("of an earlier run", |at| &pictures[at].name);
             self.reporter.tell(&Event::Reconciled { upload: upload.clone(), file: file.to_owned() });
         }
         Ok(found.queued.len())

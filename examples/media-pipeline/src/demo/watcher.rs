@@ -47,7 +47,8 @@ impl<'a> Watcher<'a> {
         }
         let books = self.catalog.onward().stats(QUEUE).await?.books;
         self.summary.books_balance = books.balance();
-        self.summary.dead_letters = usize::try_from(books.dead - self.before.dead.min(books.dead)).unwrap_or(usize::MAX);
+        self.summary.dead_letters =
+            usize::try_from(books.dead - self.before.dead.min(books.dead)).unwrap_or(usize::MAX);
         Ok(self.summary)
     }
 
@@ -63,7 +64,9 @@ impl<'a> Watcher<'a> {
     async fn look(&mut self) -> Result<bool> {
         let mut moved = false;
         for id in self.open.clone() {
-            let Some((upload, _)) = self.catalog.get(&id).await? else { bail!("the record of upload {id} is gone") };
+            let Some((upload, _)) = self.catalog.get(&id).await? else {
+                bail!("the record of upload {id} is gone")
+            };
             if upload.state.is_final() {
                 self.count(&upload);
                 self.open.remove(&id);
