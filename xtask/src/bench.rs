@@ -22,11 +22,11 @@ pub(crate) struct Options {
 }
 
 /// Choices of `cargo xtask soak`.
-#[derive(Clone, Debug, Default, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct SoakOptions {
-    /// What the program takes
-    #[arg(last = true, value_name = "ARGUMENTS")]
-    pub(crate) rest: Vec<String>,
+    /// How often a process under load is killed
+    #[arg(long, default_value_t = 1000, value_name = "N")]
+    pub(crate) rounds: u64,
 }
 
 /// Measures; `true` when the program says that all is well.
@@ -34,9 +34,14 @@ pub(crate) fn bench(workspace: &Workspace, options: &Options) -> Result<bool> {
     run(workspace, &arguments(options))
 }
 
-/// Runs for long; `true` when the program says that all is well.
+/// Kills a real process under load, again and again; `true` when nothing was lost or invented.
 pub(crate) fn soak(workspace: &Workspace, options: &SoakOptions) -> Result<bool> {
-    run(workspace, &[&["--soak".to_owned()], options.rest.as_slice()].concat())
+    let mut command = workspace.cargo();
+    command
+        .args(["test", "--quiet", "-p", "onward-embedded", "--test", "kill", "--", "--nocapture", "killed"])
+        .env("ONWARD_KILL_ROUNDS", options.rounds.to_string());
+    let status = command.status().context("cannot start cargo")?;
+    Ok(status.success())
 }
 
 fn arguments(options: &Options) -> Vec<String> {

@@ -70,6 +70,14 @@ fn a_process_killed_at_random_under_load_loses_nothing_and_invents_nothing() {
         let wait = SystemEnv.random() % LIFE_MS_MAX;
         kill_after(spawn(folder.path()), Duration::from_millis(wait), &mut told);
         check(folder.path(), &told, round);
+        if round % 100 == 99 {
+            eprintln!(
+                "{} of {rounds} kills, {} accepted, {} settled",
+                round + 1,
+                told.accepted.len(),
+                told.settled.len()
+            );
+        }
     }
     assert!(told.settled.len() as u64 > rounds, "the children did next to nothing: {}", told.settled.len());
 }
