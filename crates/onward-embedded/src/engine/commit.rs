@@ -5,7 +5,9 @@ use crate::{
     AppendError, Store,
     plan::{self, Answer, Draft, Refusal, Work},
 };
-use onward_core::{Error, Op, Prepared, PurgeWhat, Receipt, Result, Selection, TopologyChange, TopologyDiff};
+use onward_core::{
+    Error, ErrorKind, Op, Prepared, PurgeWhat, Receipt, Result, Selection, TopologyChange, TopologyDiff,
+};
 use std::sync::Arc;
 
 /// One commit, made ready for planning.
@@ -102,14 +104,19 @@ impl<S: Store> Core<S> {
     }
 
     async fn commit_one(&self, commit: &mut Commit) -> Result<(Result<Vec<Receipt>>, u64)> {
+        let mut missed = None;
         loop {
             let waiting = self.waits.room.notified();
             match self.try_commit(commit)? {
                 Tried::Answered(answer, end) => return Ok((answer, end)),
-                Tried::NeedsBody(position) => {
-                    let stored = self.store.read(position)?;
-                    commit.bodies.insert(position, stored);
-                }
+                Tried::NeedsBody(position) => match self.store.read(position) {
+                    Ok(stored) => drop(commit.bodies.insert(position, stored)),
+                    // It was moved meanwhile: planned again, the commit asks for the new place.
+                    Err(error) if error.kind() == ErrorKind::NotFound && missed != Some(position) => {
+                        missed = Some(position);
+                    }
+                    Err(error) => return Err(error),
+                },
                 Tried::Busy => waiting.await,
             }
         }
@@ -169,7 +176,7 @@ impl<S: Store> Core<S> {
                     Ok(stored) if stored.message.correlation() == &**correlation => drop(found.insert(seq)),
                     Ok(_) => {}
                     // It went meanwhile.
-                    Err(error) if error.kind() == onward_core::ErrorKind::NotFound => {}
+                    Err(error) if error.kind() == ErrorKind::NotFound => {}
                     Err(error) => return Err(error),
                 }
             }

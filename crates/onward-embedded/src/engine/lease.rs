@@ -7,13 +7,13 @@ use super::{
     waits::Mark,
 };
 use crate::{
-    AppendError, Store,
+    AppendError, State, Store,
     plan::{self, Draft, Picked},
 };
 use futures::future::select_all;
 use onward_core::{
-    Delivery, Error, ErrorKind, Extended, LEASE_COUNT_MAX, LEASE_INLETS_MAX, LEASE_WAIT_SECS_MAX,
-    LeaseRequest, LeaseToken, Result, Timestamp,
+    Delivery, DeliveryGuarantee, Error, ErrorKind, Extended, LEASE_COUNT_MAX, LEASE_INLETS_MAX,
+    LEASE_WAIT_SECS_MAX, LeaseRequest, LeaseToken, Result, RetryHint, Timestamp,
 };
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
@@ -25,8 +25,12 @@ const LEASE_MAX: Duration = Duration::from_secs(12 * 3600);
 const ACCEPTS_MAX: usize = 256;
 
 enum Tried {
-    Got(Vec<Picked>, u64),
-    Nothing { retry_at: Option<Timestamp>, held_back: bool },
+    /// With the end that must be reached before the answer, and by which mark.
+    Got(Vec<Picked>, u64, Mark),
+    Nothing {
+        retry_at: Option<Timestamp>,
+        held_back: bool,
+    },
     Busy,
 }
 
@@ -43,7 +47,7 @@ impl<S: Store> Core<S> {
         loop {
             let mut waiting = self.waiting(&signals, choosy);
             let (retry_at, room) = match self.try_lease(&request)? {
-                Tried::Got(picked, end) => return self.deliver(picked, end).await,
+                Tried::Got(picked, end, mark) => return self.deliver(picked, end, mark).await,
                 Tried::Nothing { retry_at, held_back } => {
                     if held_back && !choosy {
                         // Another process may take what this one may not: pass the wake-up on, then wait with those
@@ -130,7 +134,8 @@ impl<S: Store> Core<S> {
         let now = self.clock.now();
         let process = &request.holder.process;
         if let Some(picked) = plan::deliveries_of(&inner.state, request.request_id, process, now) {
-            return Ok(Tried::Got(picked, inner.end));
+            let mark = mark_of(&inner.state, &picked);
+            return Ok(Tried::Got(picked, inner.end, mark));
         }
         match self.end_overdue(inner, request) {
             Ok(()) => {}
@@ -149,7 +154,10 @@ impl<S: Store> Core<S> {
             Ok(()) if plan.picked.is_empty() => {
                 Ok(Tried::Nothing { retry_at: plan.retry_at, held_back: plan.held_back })
             }
-            Ok(()) => Ok(Tried::Got(plan.picked, inner.end)),
+            Ok(()) => {
+                let mark = mark_of(&inner.state, &plan.picked);
+                Ok(Tried::Got(plan.picked, inner.end, mark))
+            }
             Err(error) => {
                 plan::put_back(&mut inner.state, &plan);
                 match error {
@@ -172,20 +180,22 @@ impl<S: Store> Core<S> {
         Ok(())
     }
 
-    /// Waits until the leases are written, then reads the bodies.
-    async fn deliver(&self, picked: Vec<Picked>, end: u64) -> Result<Vec<Delivery>> {
-        self.waits.reach(Mark::Written, end).await?;
+    /// Waits until the leases are written, or durable, then reads the bodies.
+    async fn deliver(&self, picked: Vec<Picked>, end: u64, mark: Mark) -> Result<Vec<Delivery>> {
+        self.waits.reach(mark, end).await?;
         let (mut deliveries, mut failure) = (Vec::with_capacity(picked.len()), None);
         let given_at = self.clock.now();
         for one in picked {
-            let stored = match self.store.read(one.body) {
+            let stored = match self.body(one.given.at, one.body) {
                 Ok(stored) => stored,
-                // Its queue was dropped meanwhile.
+                // It is gone meanwhile, as with its queue.
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
-                Err(error) => {
+                Err(error) if error.kind() == ErrorKind::Corrupt => {
                     failure = Some(error);
                     continue;
                 }
+                // The leases are there: a repeat of the request reads again and gets them.
+                Err(error) => return Err(error.retry(RetryHint::Unknown)),
             };
             let message = Arc::unwrap_or_clone(stored.message);
             deliveries.push(Delivery {
@@ -229,12 +239,17 @@ impl<S: Store> Core<S> {
                 let mut draft = Draft::new();
                 let results = plan::extend(&inner.state, &mut draft, &tokens, by, &ctx);
                 let now = ctx.now;
-                self.append(&mut inner, &draft, now).map(|()| (results, inner.end))
+                self.append(&mut inner, &draft, now).map(|()| (results, inner.end, now))
             };
             match tried {
-                Ok((results, end)) => {
+                Ok((results, end, from)) => {
                     self.waits.reach(Mark::Written, end).await?;
-                    let extended = |(lease, cancel_requested)| Extended { lease, cancel_requested };
+                    // Counted from the answer, as the holder does: what the disk took is gone already.
+                    let waited = self.clock.now().since(from);
+                    let extended = |(lease, cancel_requested): (Duration, bool)| Extended {
+                        lease: lease.saturating_sub(waited),
+                        cancel_requested,
+                    };
                     return Ok(results.into_iter().map(|result| result.map(extended)).collect());
                 }
                 Err(AppendError::Busy) => room.await,
@@ -242,6 +257,16 @@ impl<S: Store> Core<S> {
             }
         }
     }
+}
+
+/// How far the hand-out must have come before it is answered. A power cut may forget an attempt that was only
+/// written: then the message comes again, which an at-most-once inlet must not do.
+fn mark_of(state: &State, picked: &[Picked]) -> Mark {
+    let once = |one: &Picked| {
+        let queue = state.queue(one.given.at.inlet);
+        queue.is_some_and(|queue| queue.config.guarantee == DeliveryGuarantee::AtMostOnce)
+    };
+    if picked.iter().any(once) { Mark::Synced } else { Mark::Written }
 }
 
 fn check(request: &LeaseRequest) -> Result<()> {

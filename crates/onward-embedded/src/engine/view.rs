@@ -2,7 +2,7 @@
 
 use super::Core;
 use crate::{
-    Store,
+    At, Store, Stored,
     state::{Queue, Status},
 };
 use onward_core::{
@@ -16,6 +16,7 @@ use std::sync::Arc;
 pub(super) struct Glimpse {
     pub(super) inlet: Inlet,
     pub(super) seq: u64,
+    at: At,
     pub(super) body: u64,
     original: Option<u64>,
     pub(super) state: MessageState,
@@ -55,6 +56,7 @@ pub(super) fn glimpse(queue: &Queue, slot: u32) -> Glimpse {
     Glimpse {
         inlet: queue.name.clone(),
         seq: entry.seq,
+        at: At { inlet: queue.id, message: queue.reference(slot) },
         body: queue.body(slot),
         original: side.and_then(|side| side.edition).map(|_| queue.original_body(slot)),
         state: state_of(queue, slot),
@@ -74,6 +76,29 @@ pub(super) fn glimpse(queue: &Queue, slot: u32) -> Glimpse {
 }
 
 impl<S: Store> Core<S> {
+    /// The latest body of a message, which stood at `position` when that was looked up.
+    ///
+    /// It may have been copied forward since, and its old place given back: then it is looked up again.
+    ///
+    /// # Errors
+    /// `NotFound` when the message is gone, and what the store answers.
+    pub(super) fn body(&self, at: At, mut position: u64) -> Result<Stored> {
+        loop {
+            match self.store.read(position) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    position = self.body_now(at).filter(|now| *now != position).ok_or(error)?;
+                }
+                read => return read,
+            }
+        }
+    }
+
+    fn body_now(&self, at: At) -> Option<u64> {
+        let inner = self.inner.lock();
+        let queue = inner.state.queue(at.inlet)?;
+        Some(queue.body(queue.slot_of(at.message)?))
+    }
+
     /// Reads the bodies of what is to be shown, without the lock. What went meanwhile is left out.
     pub(super) fn show(&self, glimpses: Vec<Glimpse>) -> Result<Vec<MessageView>> {
         let mut views = Vec::with_capacity(glimpses.len());
@@ -88,7 +113,7 @@ impl<S: Store> Core<S> {
     }
 
     fn show_one(&self, glimpse: Glimpse) -> Result<MessageView> {
-        let message = Arc::unwrap_or_clone(self.store.read(glimpse.body)?.message);
+        let message = Arc::unwrap_or_clone(self.body(glimpse.at, glimpse.body)?.message);
         let original = match glimpse.original {
             Some(position) => Some(Box::new(Arc::unwrap_or_clone(self.store.read(position)?.message))),
             None => None,

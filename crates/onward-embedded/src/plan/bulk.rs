@@ -107,9 +107,13 @@ pub(super) fn redrive(
     let free: Vec<u32> = free_of_claims(queue, chosen.into_iter().take(most));
     let done = before.done + free.len() as u64;
     let report = BulkReport { matched, done, finished: finished || free.is_empty() };
-    let due = |place: usize| ctx.now.plus(spacing.saturating_mul((before.done as usize + place) as u32));
+    // A message that followed a dead head may not be due yet: then it still is not.
+    let due = |place: usize, slot: u32| {
+        let spaced = ctx.now.plus(spacing.saturating_mul((before.done as usize + place) as u32));
+        queue.side(slot).and_then(|side| side.due).map_or(spaced, |due| due.max(spaced))
+    };
     let messages =
-        free.iter().enumerate().map(|(place, slot)| (queue.reference(*slot), due(place))).collect();
+        free.iter().enumerate().map(|(place, slot)| (queue.reference(*slot), due(place, *slot))).collect();
     let bytes: i64 = free.iter().map(|slot| i64::from(queue.slab.get(*slot).size)).sum();
     draft.add_load(queue.id, free.len() as i64, bytes);
     draft.grow(Fact::Redriven { inlet: queue.id, messages, bulk: Some(BulkMark { id: ask.id, report }) });
