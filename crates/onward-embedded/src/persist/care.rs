@@ -163,9 +163,11 @@ impl Care {
         if self.place() <= last {
             return Ok(None);
         }
-        let mut image = None;
-        held.look(&mut |state| image = Some(Image::of(state, &self.store_part())));
-        let Some(image) = image else { return Ok(None) };
+        let mut frozen = None;
+        held.look(&mut |state| frozen = Some((state.frozen(), self.store_part())));
+        let Some((state, part)) = frozen else { return Ok(None) };
+        let image = Image::of(&state, &part);
+        drop(state);
         // A snapshot must never be ahead of what the log surely holds.
         if !self.store.wait_synced(image.position.0) {
             return Err(self.store.relay.failure().unwrap_or_else(|| Error::closed("the store is closed")));

@@ -27,7 +27,7 @@ pub(crate) struct StorePart {
 
 wire_struct!(StorePart { log_id, position, written });
 
-/// A state in its binary form, in memory: made under the engine's lock, written without it.
+/// A state in its binary form, in memory.
 #[derive(Debug)]
 pub(crate) struct Image {
     pub(crate) position: Position,
@@ -104,9 +104,7 @@ fn unreadable(reader: &Reader, malformed: Malformed) -> Error {
 /// Counts anew which bodies a restored state needs.
 pub(crate) fn live_of(restored: &Restored) -> Live {
     let mut live = Live::default();
-    for body in restored.state.bodies_before(u64::MAX) {
-        live.needed(body.position);
-    }
+    restored.state.each_body(&mut |position| live.needed(position));
     live.restore_counts(&restored.part.written);
     live
 }

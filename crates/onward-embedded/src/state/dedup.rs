@@ -23,7 +23,7 @@ pub struct Remembered {
 /// Remembered finished messages by the hash of what deduplicates them.
 ///
 /// Limits: `entries_max`; half of them per generation. A full generation is rotated early, which shortens the window.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Finished {
     new: HashMap<u64, Remembered>,
     old: HashMap<u64, Remembered>,

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{Marks, MessageRef};
 use onward_core::{Key, Message, Timestamp};
+use std::sync::Arc;
 
 impl Queue {
     pub(crate) fn accept(
@@ -56,7 +57,7 @@ impl Queue {
             if let Some(key) = &side.unique_key {
                 self.unique.entry(key.clone()).or_insert(slot);
             }
-            self.sides.insert(slot, side);
+            self.sides.insert(slot, Arc::from(side));
             if let Some(key) = self.order_key(slot) {
                 self.chain(&key).members.insert(seq, slot);
             }

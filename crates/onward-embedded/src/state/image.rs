@@ -67,6 +67,9 @@ pub struct QueueImage {
     pub config: InletConfig,
     /// It hands out nothing.
     pub paused: bool,
+    /// How many messages follow.
+    #[serde(default)]
+    pub messages: u64,
     /// Counts of what is not there any more.
     pub ended: Books,
     /// Counts that only rise.
@@ -177,6 +180,7 @@ impl Queue {
             name: self.name.clone(),
             config: (*self.config).clone(),
             paused: self.paused,
+            messages: slots.len() as u64,
             ended: Books { done: books.done - gone, waiting: 0, delayed: 0, leased: 0, dead: 0, ..books },
             counts: self.counts,
             rate_full_at: self.rates.all.full_at,

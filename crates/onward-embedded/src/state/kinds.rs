@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 use std::sync::Arc;
 
 /// The types of the messages that are there; one with no message left is forgotten.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Kinds {
     numbers: HashMap<Arc<str>, u32>,
     names: Vec<(Arc<str>, u64)>,

@@ -6,6 +6,7 @@ mod dead;
 mod dedup;
 mod finish;
 mod flow;
+mod frozen;
 mod image;
 mod kinds;
 mod lane;

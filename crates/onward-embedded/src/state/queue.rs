@@ -15,6 +15,7 @@ use hashbrown::{HashMap, HashTable};
 use onward_core::{Books, Inlet, InletConfig, Key, OrderPolicy, ProcessId, StuckHead, Timestamp};
 use std::{
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
     time::Duration,
 };
 
@@ -46,7 +47,7 @@ pub(crate) struct Queue {
     pub(crate) dead: BTreeMap<(u64, u64), u32>,
     pub(crate) kept: Timers,
     pub(crate) kept_bytes: u64,
-    pub(super) sides: HashMap<u32, Box<Side>>,
+    pub(super) sides: HashMap<u32, Arc<Side>>,
     pub(crate) chains: HashMap<Key, Chain>,
     pub(super) unique: HashMap<Key, u32>,
     pub(crate) finished: Finished,
@@ -123,7 +124,7 @@ impl Queue {
 
     pub(crate) fn side_mut(&mut self, slot: u32) -> &mut Side {
         self.slab.get_mut(slot).has_side = true;
-        self.sides.entry(slot).or_default()
+        Arc::make_mut(self.sides.entry(slot).or_default())
     }
 
     /// Lets go of finished ids that are past the window. It changes no answer, only memory.

@@ -31,7 +31,7 @@ impl Bucket {
 }
 
 /// The buckets of an inlet.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Rates {
     pub(crate) all: Bucket,
     pub(crate) by_key: BTreeMap<Key, Bucket>,

@@ -36,7 +36,7 @@ pub struct SettledMark {
 }
 
 /// The latest entries, at least `most` and at most twice that.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Recent<K, V> {
     new: HashMap<K, V>,
     old: HashMap<K, V>,

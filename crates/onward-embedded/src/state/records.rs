@@ -23,7 +23,7 @@ impl Kept {
 }
 
 /// All records, in key order.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Records {
     by_key: BTreeMap<RecordKey, Kept>,
     expiring: BTreeSet<(Timestamp, RecordKey)>,

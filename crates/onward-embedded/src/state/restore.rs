@@ -39,6 +39,7 @@ impl State {
 
     fn restore_queue(&mut self, image: QueueImage) {
         let mut queue = Queue::new(image.id, image.name.clone(), Box::new(image.config));
+        queue.expect(image.messages);
         (queue.paused, queue.books, queue.counts) = (image.paused, image.ended, image.counts);
         queue.rates.all = Bucket { full_at: image.rate_full_at };
         let buckets = image.key_rates_full_at.into_iter();

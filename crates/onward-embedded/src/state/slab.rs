@@ -2,6 +2,7 @@
 
 use crate::Marks;
 use onward_core::Timestamp;
+use std::sync::Arc;
 
 const CHUNK: usize = 4096;
 
@@ -46,9 +47,11 @@ pub(crate) struct Entry {
 }
 
 /// Entries by slot number. A freed slot is used again once the fresh line no longer names it.
+///
+/// Chunks may be shared with a frozen copy: what is changed afterwards is copied a chunk at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Slab {
-    chunks: Vec<Vec<Entry>>,
+    chunks: Vec<Arc<Vec<Entry>>>,
     free: Vec<u32>,
 }
 
@@ -58,7 +61,7 @@ impl Slab {
     }
 
     pub(crate) fn get_mut(&mut self, slot: u32) -> &mut Entry {
-        &mut self.chunks[slot as usize / CHUNK][slot as usize % CHUNK]
+        &mut Arc::make_mut(&mut self.chunks[slot as usize / CHUNK])[slot as usize % CHUNK]
     }
 
     pub(crate) fn insert(&mut self, entry: Entry) -> u32 {
@@ -67,10 +70,12 @@ impl Slab {
             return slot;
         }
         if self.chunks.last().is_none_or(|chunk| chunk.len() == CHUNK) {
-            self.chunks.push(Vec::with_capacity(CHUNK));
+            self.chunks.push(Arc::new(Vec::with_capacity(CHUNK)));
         }
         let chunks = self.chunks.len();
-        let chunk = &mut self.chunks[chunks - 1];
+        let chunk = Arc::make_mut(&mut self.chunks[chunks - 1]);
+        // A chunk that was copied has room for what it held only.
+        chunk.reserve_exact(CHUNK - chunk.len());
         chunk.push(entry);
         ((chunks - 1) * CHUNK + chunk.len() - 1) as u32
     }
@@ -93,9 +98,14 @@ impl Slab {
         }
     }
 
+    /// The entries as they are now, shared.
+    pub(crate) fn frozen(&self) -> Slab {
+        Slab { chunks: self.chunks.clone(), free: Vec::new() }
+    }
+
     /// Slots in use, in slot order.
     pub(crate) fn slots(&self) -> impl Iterator<Item = u32> + '_ {
-        let entries = self.chunks.iter().flatten().enumerate();
+        let entries = self.chunks.iter().flat_map(|chunk| chunk.iter()).enumerate();
         entries.filter(|(_, entry)| !entry.vacant).map(|(slot, _)| slot as u32)
     }
 }

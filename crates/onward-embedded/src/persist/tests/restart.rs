@@ -195,3 +195,26 @@ fn a_state_brought_back_from_a_snapshot_is_the_one_brought_back_from_the_log() {
     assert_eq!(from_snapshot.1, from_log.1);
     assert_eq!(from_snapshot.2, from_log.2);
 }
+
+#[test]
+#[proves("LOG11")]
+fn a_frozen_state_stays_as_it_was_whatever_becomes_of_the_first() {
+    let (disk, env) = (SimDisk::new(SECTOR), SimEnv::new(1));
+    let sim = Sim::open(&disk, &env).unwrap();
+    sim.declare(rules());
+    (0..10).for_each(|n| drop(sim.enqueue(&format!("m{n}")).unwrap()));
+    let held = sim.lease().unwrap().unwrap();
+    let pieces = |state: &crate::State| {
+        let mut pieces = Vec::new();
+        state.pieces(&mut |piece| pieces.push(piece));
+        pieces
+    };
+    let (frozen, then) = sim.engine.inner().with_state(|state| (state.frozen(), pieces(state)));
+    sim.ack(&held).unwrap();
+    let other = sim.lease().unwrap().unwrap();
+    let failure = Failure::new(CauseKind::Permanent, "broken");
+    sim.settle(other.token, Outcome::Reject { failure }).unwrap();
+    (10..20).for_each(|n| drop(sim.enqueue(&format!("m{n}")).unwrap()));
+    assert_eq!(pieces(&frozen), then);
+    assert_ne!(sim.engine.inner().with_state(pieces), then);
+}
