@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use crate::Random;
 
 /// The latest notes that are kept for reading.
-const NOTES_MAX: usize = 200;
+const NOTES_MAX: usize = 5_000;
 
 /// Notes of a run in the order they were made; clones are the same trace.
 #[derive(Clone, Default)]
@@ -56,7 +56,13 @@ impl Trace {
 
     /// The latest notes, one a line.
     pub fn latest(&self) -> String {
-        let lines: Vec<String> = self.inner.lock().latest.iter().cloned().collect();
+        self.matching(|_| true)
+    }
+
+    /// Those of the latest notes that `wanted` takes, one a line.
+    pub fn matching(&self, wanted: impl Fn(&str) -> bool) -> String {
+        let inner = self.inner.lock();
+        let lines: Vec<&str> = inner.latest.iter().map(String::as_str).filter(|line| wanted(line)).collect();
         lines.join("\n")
     }
 }

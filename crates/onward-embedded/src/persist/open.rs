@@ -12,7 +12,7 @@ use onward_core::{
     Extended, Fut, Health, Hint, Inlet, Interest, LeaseRequest, LeaseToken, MessageQuery, MessageView, Op,
     Page, Prepared, Receipt, Record, RecordQuery, Result, Stats, Topology, TopologyChange, TopologyDiff,
 };
-use onward_log::DiskLock;
+use onward_log::{Disk, DiskLock};
 use parking_lot::Mutex;
 use std::{
     path::Path,
@@ -105,6 +105,29 @@ impl EmbeddedEngine {
         };
         let disks = Disks::looked_at(dir).map_err(at)?;
         Self::on(disks, OpenOptions::default(), env, false).map_err(at)
+    }
+
+    /// Opens what lies on `disk`, on which folders are one, without threads and without a clock task: nothing is
+    /// written before [`EmbeddedEngine::step_disk`] is called, and nothing becomes due before
+    /// [`EmbeddedEngine::tick`]. For simulations, which decide what happens when.
+    ///
+    /// # Errors
+    /// As [`EmbeddedEngine::open`].
+    pub fn open_by_hand(disk: Arc<dyn Disk>, mut options: OpenOptions, env: Arc<dyn Env>) -> Result<Self> {
+        options.engine.manual_clock = true;
+        Self::on(Disks::one(disk), options, env, true)
+    }
+
+    /// Of an engine opened by hand: writes and syncs the next group; answers whether there was one.
+    ///
+    /// A failure is told to those who wait, and shown in health.
+    pub fn step_disk(&self) -> bool {
+        self.engine.store().log.step().unwrap_or(false)
+    }
+
+    /// Of an engine opened by hand: does everything that is due now; answers when to call again.
+    pub fn tick(&self) -> Option<Duration> {
+        self.engine.tick()
     }
 
     /// Opens what lies on `disks`; `by_hand` runs no threads, so that a simulation decides what happens when.

@@ -13,7 +13,7 @@ pub(super) fn check(life: &Life<'_>, lives: &Lives<'_>, report: &mut Report) {
         phantom(life, event, delivered, report);
         early(life, lives, event, report);
         expired(life, lives, event, report);
-        early_after_settling(life, event, delivered, report);
+        early_after_settling(life, lives, event, delivered, report);
         after_settled(life, event, delivered, report);
     }
     for pair in leases.windows(2) {
@@ -45,13 +45,22 @@ fn phantom(life: &Life<'_>, event: &Event, delivered: &Delivered, report: &mut R
     );
 }
 
-/// What the wall clock can have been ahead of (positive) or behind the truth at restarts on the way: an engine
-/// that is opened again knows no other time.
+/// How far a reopening can have moved the engine's time ahead of the truth, or behind it, since the message was
+/// sent: what the wall clock showed then is all that a new process knows.
 fn wall_error(life: &Life<'_>, lives: &Lives<'_>, by: Moment) -> (Duration, Duration) {
     let first = life.sends.iter().map(|(event, _)| event.called).min().unwrap_or_default();
-    let errors = lives.restarts_between(first, by).map(|(_, restart)| restart.wall_ahead);
-    let (mut ahead, mut behind) = (0, 0);
-    errors.for_each(|error| (ahead, behind) = (ahead.max(error), behind.max(-error)));
+    wall_error_between(lives, first, by)
+}
+
+fn wall_error_between(lives: &Lives<'_>, first: Moment, by: Moment) -> (Duration, Duration) {
+    let known = lives.restarts.iter().rfind(|(event, _)| event.ended <= first);
+    let known = known.map_or(0, |(_, restart)| restart.wall_ahead);
+    let (mut lowest, mut highest, mut ahead, mut behind) = (known, known, 0, 0);
+    for (_, restart) in lives.restarts_between(first, by) {
+        let error = restart.wall_ahead;
+        (ahead, behind) = (ahead.max(error - lowest), behind.max(highest - error));
+        (lowest, highest) = (lowest.min(error), highest.max(error));
+    }
     (Duration::from_micros(ahead as u64), Duration::from_micros(behind as u64))
 }
 
@@ -75,7 +84,13 @@ fn expired(life: &Life<'_>, lives: &Lives<'_>, event: &Event, report: &mut Repor
 }
 
 /// A retry or release that was answered holds the message back, unless it was moved back to work since.
-fn early_after_settling(life: &Life<'_>, event: &Event, delivered: &Delivered, report: &mut Report) {
+fn early_after_settling(
+    life: &Life<'_>,
+    lives: &Lives<'_>,
+    event: &Event,
+    delivered: &Delivered,
+    report: &mut Report,
+) {
     let before = |(at, settled): &&(&Event, &Settled)| {
         at.answer == Answer::Ok
             && at.ended < event.ended
@@ -87,7 +102,8 @@ fn early_after_settling(life: &Life<'_>, event: &Event, delivered: &Delivered, r
     };
     let held_back = matches!(settled.how, How::Retry | How::Release) && !settled.dead;
     let moved = life.redrives.iter().any(|redrive| redrive.ended > at.called && redrive.called < event.ended);
-    if held_back && !moved && event.ended.at < settled.not_before {
+    let (ahead, _) = wall_error_between(lives, at.called, event.ended);
+    if held_back && !moved && event.ended.at + ahead < settled.not_before {
         let (due, now) = (settled.not_before, event.ended.at);
         let what = format!("was put back until {due:?} and handed out at {now:?}");
         report.fault(FaultKind::Early, &[life.id], what);
@@ -132,6 +148,10 @@ fn two_at_once(
     (second, given): (&Event, &Delivered),
     report: &mut Report,
 ) {
+    let moved = |redrive: &&Event| redrive.ended > first.called && redrive.called < second.ended;
+    if life.redrives.iter().any(moved) {
+        return;
+    }
     if life.rules.at_most_once {
         let what = format!("was handed out again at {:?}, of an at-most-once inlet", second.ended.at);
         return report.fault(FaultKind::Duplicated, &[life.id], what);
@@ -144,8 +164,20 @@ fn two_at_once(
     if settled || process_ended || freed_by_restart(lives, first.ended, second.ended) {
         return;
     }
-    let restarts = lives.restarts_between(first.ended, second.ended).map(|(event, _)| event.ended.at);
-    let until = restarts.fold(told.at, Duration::max) + term;
+    let mut until = told.at + term;
+    // An extension to a shorter time whose answer did not come may have shortened it.
+    let unanswered = life.extends.iter().filter(|(event, token, _)| {
+        let answered = event.answer == Answer::Ok && event.ended <= second.ended;
+        *token == &held.token && event.maybe() && !answered && event.called < second.ended
+    });
+    let shortened = unanswered.map(|(event, _, lease)| event.called.at + *lease).min();
+    until = until.min(shortened.unwrap_or(until));
+    for (restart, _) in lives.restarts_between(first.ended, second.ended) {
+        // What had ended before does not begin anew.
+        if until > restart.called.at {
+            until = until.max(restart.ended.at + term);
+        }
+    }
     if second.ended.at < until && !life.reborn(first.ended, second.ended) {
         let what = format!(
             "was handed out at {:?} as attempt {} while attempt {} was leased until {until:?}",
@@ -170,7 +202,7 @@ fn accepted_twice(life: &Life<'_>, report: &mut Report) {
     for pair in accepted.windows(2) {
         let ((first, _), (second, _)) = (pair[0], pair[1]);
         let gone = life.gone_at_the_earliest();
-        let forgotten = gone.is_some_and(|gone| second.ended.at >= gone.at + life.rules.dedup_window);
+        let forgotten = gone.is_some_and(|gone| life.forgotten(gone, second.ended));
         if !forgotten {
             let what = format!("was accepted at {:?} and again at {:?}", first.ended.at, second.ended.at);
             report.fault(FaultKind::Duplicated, &[life.id], what);

@@ -228,10 +228,19 @@ impl<'a> Life<'a> {
 
     /// Whether a send after `finished` may have made a second message of this id: the id was forgotten by then.
     pub(super) fn reborn(&self, finished: Moment, by: Moment) -> bool {
-        let forgotten = finished.at + self.rules.dedup_window;
         let again = |(event, sent): &(&Event, &Sent)| {
-            event.maybe() && sent.duplicate_of.is_none() && event.ended.at >= forgotten && event.called < by
+            event.maybe()
+                && sent.duplicate_of.is_none()
+                && event.called < by
+                && self.forgotten(finished, event.ended)
         };
         self.sends.iter().any(again)
+    }
+
+    /// Whether an id that was finished at `finished` may be forgotten by then: its window is over, or the
+    /// message was purged.
+    pub(super) fn forgotten(&self, finished: Moment, by: Moment) -> bool {
+        let purged = self.purges.iter().any(|purge| purge.called < by);
+        purged || by.at >= finished.at + self.rules.dedup_window
     }
 }

@@ -282,7 +282,7 @@ pub struct InletRules {
     pub ordered: bool,
     /// Handed out once, whatever happens.
     pub at_most_once: bool,
-    /// How long a finished id is remembered.
+    /// How long a finished id is remembered; a purged one is forgotten at once.
     pub dedup_window: Duration,
 }
 
