@@ -32,8 +32,7 @@ impl Env for SystemEnv {
     }
 
     fn random(&self) -> u64 {
-        // The kernel's generator fails only before it is seeded at boot; the clock keeps ids apart even then.
-        getrandom::u64().unwrap_or_else(|_| self.monotonic().as_nanos() as u64)
+        rand::random()
     }
 
     fn sleep(&self, span: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {

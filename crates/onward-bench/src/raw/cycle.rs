@@ -2,11 +2,12 @@
 //! enqueues and acknowledgements through the log's groups.
 
 use super::{Put, RawLog};
+use crate::load::{self, Figures};
 use anyhow::Result;
 use parking_lot::{Condvar, Mutex};
 use rustix::{fd::OwnedFd, fs, io};
 use std::collections::{HashMap, VecDeque};
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 use tokio::sync::oneshot;
 
 enum Durable {
@@ -163,4 +164,17 @@ fn answer(shared: &Shared, batch: Vec<Durable>, first: u64) {
     for (taker, message) in handed {
         let _ = taker.send(message);
     }
+}
+
+/// So many workers, each enqueueing, leasing and acknowledging one message of 1 KiB after the other.
+pub(crate) async fn load(dir: &Path, workers: usize, span: Duration) -> Result<Figures> {
+    let cycle = RawCycle::start(dir, super::spares(span, 300))?;
+    let one = |_| {
+        let cycle = cycle.clone();
+        move || {
+            let cycle = cycle.clone();
+            async move { cycle.cycle(vec![7; 1024]).await }
+        }
+    };
+    Ok(load::run(workers, 1, span, one).await)
 }

@@ -1,9 +1,10 @@
 //! Durable enqueue on the bare log: producers push requests, one writer drains, writes, syncs and answers.
 
 use super::{Put, RawLog};
+use crate::load::{self, Figures};
 use anyhow::Result;
 use parking_lot::{Condvar, Mutex};
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 use tokio::sync::oneshot;
 
 type Request = (Vec<Vec<u8>>, oneshot::Sender<()>);
@@ -61,4 +62,17 @@ impl RawQueue {
         }
         synced.await.expect("the writer lives as long as the process");
     }
+}
+
+/// So many producers, each with `group` messages of 1 KiB a request.
+pub(crate) async fn load(dir: &Path, producers: usize, group: usize, span: Duration) -> Result<Figures> {
+    let queue = RawQueue::start(dir, super::spares(span, (producers * group * 8).clamp(16, 1_200)))?;
+    let one = |_| {
+        let queue = queue.clone();
+        move || {
+            let queue = queue.clone();
+            async move { queue.enqueue(vec![vec![7; 1024]; group]).await }
+        }
+    };
+    Ok(load::run(producers, group as u64, span, one).await)
 }
