@@ -11,5 +11,6 @@ mod json;
 mod looking;
 mod processes;
 mod queues;
+mod readme;
 mod usage;
 mod verify;
