@@ -1,10 +1,14 @@
 //! `conformance`: runs the suite and says how each check ended on each engine.
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::Parser;
-use onward_conformance::{Check, Harness, Options, Status, Suite, Verdict, run};
+use onward_conformance::{
+    Check, Harness, Options, Status, Suite, Verdict,
+    doubles::{DOUBLES, catch},
+    run,
+};
 use onward_conformance_run::{ONLY_BY_NAME, SERVE, harnesses, serve};
-use std::{collections::BTreeMap, io::Write, process::ExitCode};
+use std::{collections::BTreeMap, io::Write, process::ExitCode, sync::Arc, time::Duration};
 
 /// Runs the conformance suite: each check on each engine.
 ///
@@ -24,6 +28,9 @@ struct Cli {
     /// Print the checks with their groups, sentences and the statements that they prove, and run nothing
     #[arg(long)]
     list: bool,
+    /// Run every faulty double around an engine (the reference model, or `--engine memory`), and say who is caught
+    #[arg(long)]
+    doubles: bool,
     /// Messages of the stress check
     #[arg(long, default_value_t = 10_000, value_name = "COUNT")]
     messages: u64,
@@ -60,6 +67,9 @@ async fn work(cli: &Cli) -> Result<bool> {
         list(&checks, cli.json)?;
         return Ok(true);
     }
+    if cli.doubles {
+        return doubles(cli).await;
+    }
     let options = Options { messages: cli.messages, seeds: cli.seeds, ..Options::default() };
     let mut verdicts = Vec::new();
     for harness in chosen_engines(cli)? {
@@ -73,6 +83,30 @@ async fn work(cli: &Cli) -> Result<bool> {
         summary(&verdicts)?;
     }
     Ok(verdicts.iter().all(|v| v.status != Status::Fail))
+}
+
+/// Each double must fail the check of its own rule, and pass the others but those that rest on the same rule.
+async fn doubles(cli: &Cli) -> Result<bool> {
+    let options = Options { messages: cli.messages.min(400), seeds: 1, check_max: Duration::from_secs(20) };
+    let name = cli.engine.as_deref().unwrap_or(ONLY_BY_NAME);
+    let found = harnesses(std::env::current_exe()?).into_iter().find(|h| h.name() == name);
+    let harness: Arc<dyn Harness> = found.with_context(|| format!("there is no engine `{name}`"))?.into();
+    let mut right = true;
+    for rule in DOUBLES {
+        let caught = catch(harness.clone(), rule, &options).await;
+        right &= caught.is_right();
+        let mut out = std::io::stdout().lock();
+        if cli.json {
+            let line = serde_json::json!({
+                "double": rule.name, "caught_by": rule.caught_by, "caught": caught.caught, "strays": caught.strays,
+            });
+            writeln!(out, "{line}")?;
+        } else {
+            let word = if caught.is_right() { "caught" } else { "WRONG" };
+            writeln!(out, "{word:<8} {:<32} {} {}", rule.name, rule.caught_by, caught.strays.join("; "))?;
+        }
+    }
+    Ok(right)
 }
 
 fn chosen_checks(cli: &Cli) -> Result<Vec<&'static Check>> {

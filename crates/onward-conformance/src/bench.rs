@@ -184,11 +184,17 @@ impl Bench {
             if let Some(delivery) = self.engine().lease(request).await?.into_iter().next() {
                 return Ok(delivery);
             }
-            self.pass(STEP).await;
+            self.pass(self.step(self.monotonic() - start)).await;
         }
         let inlets = request.inlets.into_iter().map(|weighted| weighted.inlet).collect();
         let books: Vec<_> = self.engine().stats(inlets).await?.into_iter().map(|s| s.books).collect();
         Err(Stop::Failed(format!("nothing was handed out within {PATIENCE:?}; the books say {books:?}")))
+    }
+
+    /// Small steps, since a due time is to be met closely; large ones later, unless threads need the time.
+    fn step(&self, waited: Duration) -> Duration {
+        let slow = self.clock.stepped().is_ok_and(|clock| !clock.has_threads());
+        if slow && waited > Duration::from_secs(1) { STEP * 20 } else { STEP }
     }
 
     /// The delivery that comes within [`PATIENCE`].

@@ -76,6 +76,11 @@ impl SteppedEnv {
         Self { threads: true, ..Self::new(seed) }
     }
 
+    /// Whether an engine on it has threads of its own.
+    pub(crate) fn has_threads(&self) -> bool {
+        self.threads
+    }
+
     /// The same clock, with somebody who is told of each step before it ends.
     pub fn followed_by(mut self, follower: impl Fn(Step) + Send + Sync + 'static) -> Self {
         self.follower = Some(Follower(Arc::new(follower)));

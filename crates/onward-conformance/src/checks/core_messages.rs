@@ -139,7 +139,7 @@ async fn retry_requeues_after_delay(b: &mut Bench) -> Done {
 async fn reject_dead_letters_now(b: &mut Bench) -> Done {
     let queue = b.queue(rules()).await?;
     b.put(&queue, "m").await?;
-    let delivery = b.must_take(&queue).await?;
+    let delivery = b.await_request(LeaseRequest { lease: Some(PATIENCE), ..b.request(&queue) }).await?;
     ensure_eq!(
         b.settle(&delivery.token, reject()).await?.state,
         MessageState::Dead,
@@ -215,7 +215,7 @@ async fn attempt_starts_at_1(b: &mut Bench) -> Done {
     let queue = b.queue(rules()).await?;
     b.put(&queue, "m").await?;
     for attempt in 1..=3 {
-        let delivery = b.await_take(&queue).await?;
+        let delivery = b.await_request(LeaseRequest { lease: Some(PATIENCE), ..b.request(&queue) }).await?;
         ensure_eq!(delivery.attempt, attempt, "the attempt");
         b.settle(&delivery.token, retry_after(millis(1))).await?;
     }

@@ -19,6 +19,8 @@ use std::{
 const PRODUCERS: u64 = 4;
 const WORKERS: u64 = 4;
 const CHUNK: u64 = 25;
+/// A worker that finds nothing so many times in a row gives up: what is missing then is lost.
+const IDLE_MAX: u32 = 3_000;
 
 checks! { group "stress";
     every_id_is_accounted_for,
@@ -142,7 +144,11 @@ async fn produce(field: Field, number: u64, count: u64) -> Result<()> {
 
 async fn work(field: Field, number: u64) -> Result<()> {
     let (mut seed, mut life, env) = (number + 100, 0, field.clock.env());
-    while field.tally.lock().finished() < field.total && field.tally.lock().wrong.is_empty() {
+    let mut idle = 0;
+    while idle < IDLE_MAX
+        && field.tally.lock().finished() < field.total
+        && field.tally.lock().wrong.is_empty()
+    {
         let process = format!("w{number}-{life}");
         let request = LeaseRequest {
             count_max: 16,
@@ -155,6 +161,7 @@ async fn work(field: Field, number: u64) -> Result<()> {
         };
         let deliveries = field.engine.lease(request).await?;
         deliveries.iter().for_each(|delivery| field.tally.lock().handed_out(delivery));
+        idle = if deliveries.is_empty() { idle + 1 } else { 0 };
         if deliveries.is_empty() {
             field.clock.pass(millis(2)).await;
             tokio::task::yield_now().await;

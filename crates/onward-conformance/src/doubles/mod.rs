@@ -57,7 +57,7 @@ pub enum Fault {
     IgnoresPriority,
     /// Nothing ages.
     NeverAges,
-    /// Causes are not kept.
+    /// Only the last cause is kept.
     DropsCauses,
     /// Attempts are counted from 0.
     AttemptsFromZero,

@@ -15,68 +15,98 @@ macro_rules! doubles {
 }
 
 doubles! {
-    loses_ack: LosesAck => ack_never_returns;
+    loses_ack: LosesAck => ack_never_returns,
+        also leases_are_shown;
     loses_a_message: LosesAMessage => every_id_is_accounted_for;
     delivers_twice: DeliversTwice => ack_never_returns;
-    accepts_stale_tokens: AcceptsStaleTokens => stale_token_refused;
-    no_delay_on_retry: NoDelayOnRetry => retry_requeues_after_delay;
-    forgets_dedup: ForgetsDedup => same_id_in_window_once;
+    accepts_stale_tokens: AcceptsStaleTokens => stale_token_refused,
+        also attempt_survives_restart_and_other_instance old_tokens_stay_stale;
+    no_delay_on_retry: NoDelayOnRetry => retry_requeues_after_delay,
+        also delay_survives_crash clock_jump key_waits_while_retrying other_keys_progress books_balance;
+    forgets_dedup: ForgetsDedup => same_id_in_window_once,
+        also window_expires retry_returns_original_position dedup_key_stands_for_id dedup_survives_crash full_queue_rejects_or_blocks;
     ignores_fingerprint: IgnoresFingerprint => same_id_other_body_conflicts;
-    dedups_over_queues: DedupsOverQueues => dedup_is_per_queue;
+    dedups_over_queues: DedupsOverQueues => dedup_is_per_queue,
+        also window_expires;
     window_never_ends: WindowNeverEnds => window_expires;
-    ignores_order_key: IgnoresOrderKey => key_order_under_n_consumers;
+    ignores_order_key: IgnoresOrderKey => key_order_under_n_consumers,
+        also key_waits_while_retrying stuck_head_wait stuck_head_set_aside set_aside_redriven_in_order other_keys_progress order_across_restart;
     sets_aside_instead_of_waiting: SetsAsideInsteadOfWaiting => stuck_head_wait;
-    waits_instead_of_setting_aside: WaitsInsteadOfSettingAside => stuck_head_set_aside;
-    batch_backward: BatchBackward => fifo_with_one_consumer;
-    ignores_priority: IgnoresPriority => priority_order_and_ageing;
+    waits_instead_of_setting_aside: WaitsInsteadOfSettingAside => stuck_head_set_aside,
+        also set_aside_redriven_in_order;
+    batch_backward: BatchBackward => fifo_with_one_consumer,
+        also out_of_order_ack full_queue_sheds_lowest purge_by_selection;
+    ignores_priority: IgnoresPriority => priority_order_and_ageing,
+        also full_queue_sheds_lowest;
     never_ages: NeverAges => priority_order_and_ageing;
-    drops_causes: DropsCauses => dead_letter_keeps_body_headers_id_causes;
+    drops_causes: DropsCauses => dead_letter_keeps_body_headers_id_causes,
+        also redrive_once crash_counts_as_attempt;
     attempts_from_zero: AttemptsFromZero => attempt_starts_at_1;
     cuts_oversize: CutsOversize => oversize_refused_before_io;
-    ends_at_nul: EndsAtNul => payload_bytes_exact;
-    ascii_headers: AsciiHeaders => headers_roundtrip_unicode;
+    ends_at_nul: EndsAtNul => payload_bytes_exact,
+        also dead_letter_keeps_body_headers_id_causes;
+    ascii_headers: AsciiHeaders => headers_roundtrip_unicode,
+        also dead_letter_keeps_body_headers_id_causes;
     dead_letter_loses_headers: DeadLetterLosesHeaders => dead_letter_keeps_body_headers_id_causes;
     drops_undecodable: DropsUndecodable => permanent_goes_at_once;
     dead_comes_again: DeadComesAgain => reject_dead_letters_now;
     release_counts: ReleaseCounts => release_counts_no_attempt;
     at_most_once_redelivers: AtMostOnceRedelivers => at_most_once_never_twice;
-    ignores_expiry: IgnoresExpiry => expired_not_delivered;
-    ignores_due: IgnoresDue => delay_is_a_floor;
+    ignores_expiry: IgnoresExpiry => expired_not_delivered,
+        also books_balance;
+    ignores_due: IgnoresDue => delay_is_a_floor,
+        also delay_beyond_native_cap_bridged_or_refused delay_survives_crash ready_is_promoted_past_delayed books_balance;
     ignores_cancel: IgnoresCancel => cancel_before_due;
     ignores_reschedule: IgnoresReschedule => reschedule_moves_due;
     ignores_ttl: IgnoresTtl => ttl;
-    ignores_expectation: IgnoresExpectation => compare_and_set;
+    ignores_expectation: IgnoresExpectation => compare_and_set,
+        also one_winner_of_many conditions_see_earlier_operations submit_spoils_no_other inbox_effect_once;
     ignores_guards: IgnoresGuards => guard_refuses_the_whole;
-    partial_commit: PartialCommit => aborted_invisible;
+    partial_commit: PartialCommit => aborted_invisible,
+        also unique_key_one_unfinished settle_and_publish_atomic conditions_see_earlier_operations;
     submit_stops: SubmitStops => submit_spoils_no_other;
-    ignores_extend: IgnoresExtend => lease_extend;
-    lease_ends_early: LeaseEndsEarly => unacked_returns_after_lease;
-    forgets_request_id: ForgetsRequestId => lost_lease_answer_burns_no_attempt;
-    one_too_many: OneTooMany => prefetch_bound_holds;
-    ignores_bounds: IgnoresBounds => full_queue_rejects_or_blocks;
+    ignores_extend: IgnoresExtend => lease_extend,
+        also lease_total_bound_holds cancel_before_due;
+    lease_ends_early: LeaseEndsEarly => unacked_returns_after_lease,
+        also lease_runs_from_receipt;
+    forgets_request_id: ForgetsRequestId => lost_lease_answer_burns_no_attempt,
+        also dropped_future_is_safe;
+    one_too_many: OneTooMany => prefetch_bound_holds,
+        also lost_lease_answer_burns_no_attempt concurrency_limit_holds_over_processes books_balance dropped_future_is_safe;
+    ignores_bounds: IgnoresBounds => full_queue_rejects_or_blocks,
+        also unique_key_one_unfinished full_queue_sheds_lowest slow_consumer_bounds_memory aborted_invisible;
     never_sheds: NeverSheds => full_queue_sheds_lowest;
     ignores_pause: IgnoresPause => pause_resume;
-    ignores_concurrency: IgnoresConcurrency => concurrency_limit_holds;
+    ignores_concurrency: IgnoresConcurrency => concurrency_limit_holds,
+        also concurrency_limit_holds_over_processes;
     ignores_rate: IgnoresRate => rate_limit_holds;
-    ignores_fairness: IgnoresFairness => fairness_one_round;
+    ignores_fairness: IgnoresFairness => fairness_one_round,
+        also rate_limit_holds;
     ignores_accepts: IgnoresAccepts => leases_only_accepted_types;
     ignores_unique: IgnoresUnique => unique_key_one_unfinished;
     loses_progress: LosesProgress => progress_reaches_next_attempt;
     loses_result: LosesResult => result_is_kept;
-    repeats_bulk: RepeatsBulk => redrive_once;
-    ignores_selection: IgnoresSelection => redrive_filtered;
-    dry_run_is_wet: DryRunIsWet => redrive_filtered;
+    repeats_bulk: RepeatsBulk => redrive_once,
+        also purge_by_selection;
+    ignores_selection: IgnoresSelection => redrive_filtered,
+        also books_balance purge_by_selection;
+    dry_run_is_wet: DryRunIsWet => redrive_filtered,
+        also purge_by_selection;
     ignores_edit: IgnoresEdit => edit_makes_an_edition;
     ignores_dead_max: IgnoresDeadMax => dead_letters_full_never_loses;
     retries_for_ever: RetriesForEver => exactly_n_attempts_then_dead_once;
-    ignores_crashes: IgnoresCrashes => crash_counts_as_attempt;
-    cumulative_ack: CumulativeAck => out_of_order_ack;
+    ignores_crashes: IgnoresCrashes => crash_counts_as_attempt,
+        also crash_suspects_go_alone;
+    cumulative_ack: CumulativeAck => out_of_order_ack,
+        also other_keys_progress;
     swallows_conflict: SwallowsConflict => settle_twice_same_outcome_is_ok_other_conflicts;
-    forgets_settlements: ForgetsSettlements => lost_settle_answer_retried;
+    forgets_settlements: ForgetsSettlements => lost_settle_answer_retried,
+        also settle_twice_same_outcome_is_ok_other_conflicts;
     updates_silently: UpdatesSilently => redeclare_conflict_is_an_error;
     never_closes: NeverCloses => concurrent_close;
     ignores_lease_total: IgnoresLeaseTotal => lease_total_bound_holds;
     drops_what_is_full: DropsWhatIsFull => drop_refuses_what_is_not_empty;
     same_page_again: SamePageAgain => prefix_pages;
-    books_lose_purged: BooksLosePurged => books_balance;
+    books_lose_purged: BooksLosePurged => books_balance,
+        also purge_by_selection;
 }

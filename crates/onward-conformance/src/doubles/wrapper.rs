@@ -4,10 +4,10 @@
 use super::{Fault, Rule};
 use crate::{Answer, Clock, Harness, Later, Subject};
 use onward_core::{
-    Accepted, BoxStream, CancelOutcome, Capabilities, CauseKind, Cursor, Delivery, DeliveryGuarantee, Engine,
-    Error, ErrorKind, EventRead, EventSlice, Extended, Failure, Fut, Guarded, Health, Hint, Inlet, Interest,
-    LeaseRequest, LeaseToken, Message, MessageId, MessageQuery, MessageState, MessageView, Name, Op,
-    OrderPolicy, Outcome, Overflow, Page, Payload, Prepared, Priority, Receipt, Record, RecordExpect,
+    Accepted, BoxStream, CancelOutcome, Capabilities, Cause, CauseKind, Cursor, Delivery, DeliveryGuarantee,
+    Engine, Error, ErrorKind, EventRead, EventSlice, Extended, Failure, Fut, Guarded, Health, Hint, Inlet,
+    Interest, LeaseRequest, LeaseToken, Message, MessageId, MessageQuery, MessageState, MessageView, Name,
+    Op, OrderPolicy, Outcome, Overflow, Page, Payload, Prepared, Priority, Receipt, Record, RecordExpect,
     RecordQuery, RequestId, Result, RetryDelay, SettledAs, Stats, StuckHead, Topology, TopologyChange,
     TopologyDiff,
 };
@@ -298,7 +298,7 @@ impl Double {
                 let is_reject = matches!(outcome, Outcome::Reject { .. });
                 let long = delivery.lease == LONG;
                 let twice = self.is(Fault::DeliversTwice) && is_ack && long
-                    || self.is(Fault::DeadComesAgain) && is_reject;
+                    || self.is(Fault::DeadComesAgain) && is_reject && long;
                 if twice {
                     memory.again.push(delivery);
                 }
@@ -368,8 +368,8 @@ impl Double {
 
     fn bend_delivery(&self, mut delivery: Delivery) -> Delivery {
         match self.fault {
-            Fault::DropsCauses => delivery.causes.clear(),
-            Fault::AttemptsFromZero => delivery.attempt -= 1,
+            Fault::DropsCauses => keep_last(&mut delivery.causes),
+            Fault::AttemptsFromZero if delivery.lease == LONG => delivery.attempt -= 1,
             _ => {}
         }
         let memory = self.memory.lock();
@@ -410,7 +410,7 @@ impl Double {
 
     fn bend_view(&self, mut view: MessageView) -> MessageView {
         match self.fault {
-            Fault::DropsCauses => view.causes.clear(),
+            Fault::DropsCauses => keep_last(&mut view.causes),
             Fault::DeadLetterLosesHeaders if view.state == MessageState::Dead => view.message.headers.clear(),
             _ => {}
         }
@@ -420,6 +420,10 @@ impl Double {
         }
         view
     }
+}
+
+fn keep_last(causes: &mut Vec<Cause>) {
+    causes.drain(..causes.len().saturating_sub(1));
 }
 
 fn until_nul(data: &Payload) -> Payload {
