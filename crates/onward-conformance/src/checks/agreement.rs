@@ -242,7 +242,6 @@ impl Pair {
         if ours.is_empty() {
             return Ok(());
         }
-        let mut theirs = b.engine().lease(request.clone()).await?;
         // Where the count goes on after a redrive is not laid down.
         let seen = |pair: &Self, deliveries: &[Delivery]| {
             let of = |d: &Delivery| {
