@@ -1,7 +1,8 @@
 //! Data folders that earlier versions left are kept in `fixtures/` and must open for ever.
 //!
-//! A new format adds a folder of the last one: `cargo test -p onward-embedded --test fixture -- --ignored` writes it
-//! with the version that is being left, then the test below gets a line for it.
+//! A new format adds a folder of the last one: `ONWARD_WRITE_FIXTURE=1 cargo test -p onward-embedded --test fixture`
+//! writes it with the version that is being left, then there is a test for it, too.
+#![allow(clippy::unwrap_used, reason = "helpers of tests stop a test as the tests do")]
 
 use onward_core::{
     CauseKind, DeadEdit, Engine, Failure, FindBy, Holder, Inlet, LeaseRequest, Message, MessageQuery,
@@ -15,6 +16,9 @@ use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
+
+/// Set, the test writes the fixture of the present format.
+const WRITE: &str = "ONWARD_WRITE_FIXTURE";
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
@@ -56,14 +60,19 @@ async fn a_folder_of_format_1_opens_with_everything_in_it() {
     let folder = tempfile::tempdir().unwrap();
     copy(&fixtures().join("format-1"), folder.path());
     let engine = open(folder.path());
+    holds_everything(&engine).await;
+    engine.close(Duration::from_secs(5)).await.unwrap();
+}
+
+async fn holds_everything(engine: &EmbeddedEngine) {
     assert!(engine.report().snapshot.is_some() && engine.report().facts > 0, "{:?}", engine.report());
 
-    let waiting = find(&engine, MessageState::Waiting).await;
+    let waiting = find(engine, MessageState::Waiting).await;
     assert_eq!(ids(&waiting), ["waiting", "behind the snapshot"]);
     assert_eq!(&waiting[0].message.data.as_bytes()[..], br#"{"n":9007199254740993,"price":0.10}"#);
     assert_eq!(waiting[0].message.correlation(), "order 7");
-    assert_eq!(ids(&find(&engine, MessageState::Delayed).await), ["delayed"]);
-    let dead = find(&engine, MessageState::Dead).await;
+    assert_eq!(ids(&find(engine, MessageState::Delayed).await), ["delayed"]);
+    let dead = find(engine, MessageState::Dead).await;
     assert_eq!(ids(&dead), ["dead"]);
     assert_eq!(&*dead[0].causes[0].failure.error, "no such address");
     assert_eq!((dead[0].message.edition, &*dead[0].message.kind), (2, "email.send.v2"));
@@ -77,12 +86,10 @@ async fn a_folder_of_format_1_opens_with_everything_in_it() {
     let stats = engine.stats(vec![queue().into()]).await.unwrap().remove(0);
     assert!(stats.books.balance());
     assert_eq!((stats.books.accepted, stats.books.done), (5, 1));
-    engine.close(Duration::from_secs(5)).await.unwrap();
 }
 
 #[tokio::test]
-#[ignore = "writes the fixture of the present format"]
-async fn write_the_fixture() {
+async fn what_is_written_now_is_what_the_fixture_was_made_by() {
     let folder = tempfile::tempdir().unwrap();
     let engine = open(folder.path());
     let put = |message: onward_core::MessageBuilder| Op::Enqueue {
@@ -105,7 +112,12 @@ async fn write_the_fixture() {
     commit(&engine, vec![put(message("behind the snapshot"))]).await;
     // Not closed: there is something to replay behind the snapshot.
     drop(engine);
-    copy(folder.path(), &fixtures().join("format-1"));
+    if std::env::var_os(WRITE).is_some() {
+        copy(folder.path(), &fixtures().join("format-1"));
+    }
+    let again = tempfile::tempdir().unwrap();
+    copy(folder.path(), again.path());
+    holds_everything(&open(again.path())).await;
 }
 
 async fn finish(engine: &EmbeddedEngine, outcome: Outcome) {

@@ -2,6 +2,7 @@
 //!
 //! The child says on its standard output what it is about to do and what was answered; a killed process's pipe keeps
 //! what was written to it. `ONWARD_KILL_ROUNDS` sets the number of rounds (`cargo xtask soak` runs 1,000).
+#![allow(clippy::unwrap_used, reason = "helpers of tests stop a test as the tests do")]
 
 use onward_core::{
     Engine, Env, ErrorKind, FindBy, Holder, Inlet, LeaseRequest, Message, MessageQuery, MessageState, Op,
@@ -68,7 +69,9 @@ fn a_process_killed_at_random_under_load_loses_nothing_and_invents_nothing() {
     let mut told = Told::default();
     for round in 0..rounds {
         let wait = SystemEnv.random() % LIFE_MS_MAX;
-        kill_after(spawn(folder.path()), Duration::from_millis(wait), &mut told);
+        // Every other child dies early, while it still opens or begins; the others when they are well at work.
+        let word = if round % 2 == 0 { "settled" } else { "sending" };
+        kill_after(spawn(folder.path()), word, Duration::from_millis(wait), &mut told);
         check(folder.path(), &told, round);
         if round % 100 == 99 {
             eprintln!(
@@ -79,7 +82,11 @@ fn a_process_killed_at_random_under_load_loses_nothing_and_invents_nothing() {
             );
         }
     }
-    assert!(told.settled.len() as u64 > rounds, "the children did next to nothing: {}", told.settled.len());
+    assert!(
+        told.settled.len() as u64 >= rounds / 2,
+        "the children did next to nothing: {}",
+        told.settled.len()
+    );
 }
 
 #[test]
@@ -102,20 +109,20 @@ fn a_second_process_is_refused_by_name_of_the_holder_until_that_one_is_killed() 
 
 fn spawn(folder: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child", "--ignored", "--nocapture"])
+        .args(["--exact", "as_a_child_it_works_until_it_is_killed", "--nocapture"])
         .env(FOLDER, folder)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap()
 }
 
-/// Waits until the child has said its first word, so that it dies at work, then for `wait`.
-fn kill_after(mut child: Child, wait: Duration, told: &mut Told) {
+/// Waits until the child has said `word` for the first time, then for `wait`.
+fn kill_after(mut child: Child, word: &str, wait: Duration, told: &mut Told) {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     for line in lines.by_ref() {
         let line = line.unwrap();
         told.whole_line(&line);
-        if line.contains("sending") {
+        if line.contains(word) {
             break;
         }
     }
@@ -170,9 +177,9 @@ fn say(word: &str, id: &str) {
     out.flush().unwrap();
 }
 
+/// Does nothing unless it is started as the child of a test above.
 #[test]
-#[ignore = "runs as the child of the test above"]
-fn child() {
+fn as_a_child_it_works_until_it_is_killed() {
     let Ok(folder) = std::env::var(FOLDER) else { return };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {

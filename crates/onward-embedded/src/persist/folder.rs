@@ -10,7 +10,7 @@
 use super::error::{io_error, log_error};
 use onward_core::{Error, Result};
 use onward_log::{Disk, DiskLock, LockError, LogError, Mode, Overlay, RealDisk};
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
 /// The format of a data folder that this version writes, and the newest that it reads.
 ///
@@ -25,6 +25,15 @@ const FORMAT_FILE_NEW: &str = "format.new";
 const FORMAT_WORDS: &str = "onward data folder, format ";
 /// Longest format file that is looked at, in bytes.
 const FORMAT_BYTES_MAX: usize = 256;
+
+/// How often a lock that this process itself holds is tried, and how long it waits between.
+const OWN_LOCK_ATTEMPTS: u32 = 50;
+const OWN_LOCK_WAIT: Duration = Duration::from_millis(10);
+
+/// How a lock's holder is named when it is this process.
+fn myself() -> String {
+    format!("process {} ", std::process::id())
+}
 
 /// The three places of a data folder. On a simulated disk they may be the same: their names don't clash.
 #[derive(Debug, Clone)]
@@ -90,14 +99,23 @@ impl Disks {
     }
 
     /// Where the log lies in the same place, its own lock does.
+    ///
+    /// An engine of this process that was just dropped may need a moment to let go: it is waited for.
     fn lock(&self) -> Result<Option<Box<dyn DiskLock>>> {
         if Arc::ptr_eq(&self.root, &self.log) {
             return Ok(None);
         }
-        self.root.lock(LOCK).map(Some).map_err(|error| match error {
-            LockError::Held(holder) => log_error(LogError::Locked { holder }),
-            LockError::Io(error) => io_error("take the lock", LOCK, &error),
-        })
+        for left in (0..OWN_LOCK_ATTEMPTS).rev() {
+            match self.root.lock(LOCK) {
+                Ok(lock) => return Ok(Some(lock)),
+                Err(LockError::Held(holder)) if left > 0 && holder.starts_with(&myself()) => {
+                    std::thread::park_timeout(OWN_LOCK_WAIT);
+                }
+                Err(LockError::Held(holder)) => return Err(log_error(LogError::Locked { holder })),
+                Err(LockError::Io(error)) => return Err(io_error("take the lock", LOCK, &error)),
+            }
+        }
+        Err(Error::internal("the lock was never tried"))
     }
 
     fn format(&self) -> Result<Option<u32>> {

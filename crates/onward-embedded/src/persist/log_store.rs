@@ -6,7 +6,7 @@ use super::relay::{Relay, poisoned};
 use crate::codec::{Encoded, decode_body, encode};
 use crate::{AppendError, Class, Fact, Progress, Store, StoreObserver, Stored};
 use onward_core::{Durability, Error, Payload, Problem, Result, Timestamp};
-use onward_log::{IoThreads, Log, LogError, Position, Purpose, UnitSize};
+use onward_log::{DiskLock, IoThreads, Log, LogError, Position, Purpose, UnitSize};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -27,6 +27,8 @@ pub(crate) struct LogStore {
     /// Used under the engine's lock only.
     scratch: Mutex<Vec<u8>>,
     pub(crate) use_of: Mutex<Use>,
+    /// Last, so that the folder is free only when the log is.
+    _lock: Option<Box<dyn DiskLock>>,
 }
 
 /// What is done once before the log's threads end.
@@ -48,7 +50,13 @@ pub(crate) struct Use {
 
 impl LogStore {
     /// A store over an opened log; it writes by its own threads unless `by_hand`.
-    pub(crate) fn start(log: Log, relay: Arc<Relay>, live: Live, by_hand: bool) -> Result<Self> {
+    pub(crate) fn start(
+        log: Log,
+        relay: Arc<Relay>,
+        live: Live,
+        by_hand: bool,
+        lock: Option<Box<dyn DiskLock>>,
+    ) -> Result<Self> {
         let threads = if by_hand { None } else { Some(log.spawn_io()) };
         let io = threads.transpose().map_err(|error| io_error("start the log's threads", "log", &error))?;
         let end = log.progress().synced.0;
@@ -60,6 +68,7 @@ impl LogStore {
             before_close: Mutex::default(),
             scratch: Mutex::default(),
             use_of: Mutex::new(Use { live, end }),
+            _lock: lock,
         })
     }
 

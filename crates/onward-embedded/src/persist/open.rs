@@ -12,7 +12,7 @@ use onward_core::{
     Extended, Fut, Health, Hint, Inlet, Interest, LeaseRequest, LeaseToken, MessageQuery, MessageView, Op,
     Page, Prepared, Receipt, Record, RecordQuery, Result, Stats, Topology, TopologyChange, TopologyDiff,
 };
-use onward_log::{Disk, DiskLock};
+use onward_log::Disk;
 use parking_lot::Mutex;
 use std::{
     path::Path,
@@ -65,7 +65,6 @@ pub struct EmbeddedEngine {
     engine: Arc<OnLog>,
     care: Arc<Care>,
     report: OpenReport,
-    _lock: Option<Box<dyn DiskLock>>,
 }
 
 impl Held for OnLog {
@@ -139,7 +138,7 @@ impl EmbeddedEngine {
         }
         let config = log_config(options.segment_bytes, options.reserve_bytes, env.random());
         let found = recover(&disks, config, options.durability, &env, by_hand)?;
-        let Recovered { state, store, report, lock, snapshots } = found;
+        let Recovered { state, store, report, snapshots } = found;
         let store = Arc::new(store);
         let care = Care::new(disks, store.clone(), options.snapshot_bytes_min, snapshots);
         let engine =
@@ -157,7 +156,7 @@ impl EmbeddedEngine {
         let keeper = keeper.transpose().map_err(|error| {
             super::error::io_error("start the thread that takes care of it", "the data folder", &error)
         })?;
-        Ok(Self { keeper: Mutex::new(keeper), engine, care, report, _lock: lock })
+        Ok(Self { keeper: Mutex::new(keeper), engine, care, report })
     }
 
     /// What opening found: the snapshot used, how much was replayed, what a power cut left.

@@ -11,7 +11,7 @@ use crate::codec::decode;
 use crate::{Fact, State};
 use bytes::Bytes;
 use onward_core::{Durability, Env, Error, Position, Result, Timestamp};
-use onward_log::{Config, DiskLock, Log, LogError, RecordRef, RecoveryReport};
+use onward_log::{Config, Log, LogError, RecordRef, RecoveryReport};
 use std::sync::Arc;
 
 /// A folder that was opened, before anything new is written to it.
@@ -20,7 +20,6 @@ pub(crate) struct Recovered {
     pub(crate) state: State,
     pub(crate) store: LogStore,
     pub(crate) report: OpenReport,
-    pub(crate) lock: Option<Box<dyn DiskLock>>,
     /// The good snapshots that there are, newest first.
     pub(crate) snapshots: Vec<Position>,
 }
@@ -65,8 +64,8 @@ pub(crate) fn recover(
     };
     replay.belongs_to(&log)?;
     let report = report(replay.snapshot, passed_over, &found);
-    let store = LogStore::start(log, relay, replay.live, by_hand)?;
-    Ok(Recovered { state: replay.state, store, report, lock, snapshots })
+    let store = LogStore::start(log, relay, replay.live, by_hand, lock)?;
+    Ok(Recovered { state: replay.state, store, report, snapshots })
 }
 
 fn report(snapshot: Option<Position>, passed_over: Vec<String>, found: &RecoveryReport) -> OpenReport {

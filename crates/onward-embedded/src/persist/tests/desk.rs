@@ -127,7 +127,7 @@ impl Desk {
     /// The numbers of the messages that are there, each read from the store.
     pub(super) fn there(&self) -> Result<BTreeSet<u64>> {
         let bodies = self.state.lock().bodies_before(u64::MAX);
-        bodies.iter().map(|body| Ok(number_of(&*self.store.read(body.position)?.message))).collect()
+        bodies.iter().map(|body| Ok(number_of(&self.store.read(body.position)?.message))).collect()
     }
 
     pub(super) fn step(&self) -> Result<CareReport> {
