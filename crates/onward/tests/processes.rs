@@ -6,7 +6,7 @@ use onward::core::{
     Books, Delivery, InletConfig, LeaseRequest, Prepared, Receipt, RequestId, Result, WeightedInlet,
 };
 use onward::{ErrorKind, Inlet, Message, Onward, Op, Outcome, RetryHint, SystemEnv};
-use onward_core::{Env, Holder};
+use onward_core::Holder;
 use onward_proves::proves;
 use std::{collections::BTreeMap, path::Path, process::Stdio, sync::Arc, time::Duration};
 use tokio::{
@@ -124,7 +124,8 @@ async fn again<T, F: Future<Output = Result<T>>>(call: impl Fn() -> F) -> Result
             Err(error)
                 if error.kind() == ErrorKind::Unavailable && error.retry_hint() != RetryHint::Never =>
             {
-                SystemEnv.sleep(Duration::from_millis(5)).await;
+                // The folder itself waits for its next host; only what was under way comes back at once.
+                tokio::task::yield_now().await;
             }
             answer => return answer,
         }
