@@ -9,6 +9,7 @@ use std::{
     },
     time::Duration,
 };
+use tokio::sync::Notify;
 
 /// What goes wrong, and what was asked.
 #[derive(Debug, Default)]
@@ -19,6 +20,14 @@ pub(crate) struct Faults {
     pub(crate) lost_settle_answers: AtomicU32,
     /// So many lease calls hand out, but their answers are lost.
     pub(crate) lost_lease_answers: AtomicU32,
+    /// Commits with a settlement wait until they are let go, before the engine sees them.
+    pub(crate) hold_settles: AtomicBool,
+    /// Leases are given, but their answers wait until they are let go.
+    pub(crate) hold_lease_answers: AtomicBool,
+    /// How many settlements the engine refused as stale.
+    pub(crate) stale_settles: AtomicU32,
+    /// Lets go one that waits.
+    pub(crate) go: Notify,
     /// How often leases were extended.
     pub(crate) extends: AtomicU32,
     /// How many leases were extended together at most.
@@ -42,7 +51,7 @@ struct HoldTheClock {
 
 fn hold_the_clock() -> HoldTheClock {
     let (sender, receiver) = mpsc::channel();
-    tokio::task::spawn_blocking(move || drop(receiver.recv()));
+    tokio::task::spawn_blocking(move || receiver.recv().is_ok());
     HoldTheClock { _until_dropped: sender }
 }
 
@@ -90,7 +99,13 @@ impl Engine for Faulty {
         let settles = ops.ops().iter().any(|op| matches!(op, Op::Settle { .. }));
         let answer = self.call(move |inner| inner.commit(ops));
         Box::pin(async move {
+            if settles && self.faults.hold_settles.load(SeqCst) {
+                self.faults.go.notified().await;
+            }
             let answer = answer.await;
+            if answer.as_ref().is_err_and(|error| error.kind() == ErrorKind::LeaseLost) {
+                self.faults.stale_settles.fetch_add(1, SeqCst);
+            }
             match settles && take_one(&self.faults.lost_settle_answers) {
                 true => Err(Error::unknown("the answer was lost")),
                 false => answer,
@@ -106,6 +121,9 @@ impl Engine for Faulty {
         let answer = self.call(move |inner| inner.lease(request));
         Box::pin(async move {
             let deliveries = answer.await?;
+            if !deliveries.is_empty() && self.faults.hold_lease_answers.load(SeqCst) {
+                self.faults.go.notified().await;
+            }
             self.faults.leased.fetch_add(deliveries.len() as u32, SeqCst);
             match !deliveries.is_empty() && take_one(&self.faults.lost_lease_answers) {
                 true => Err(Error::unknown("the answer was lost")),

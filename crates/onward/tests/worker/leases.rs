@@ -1,8 +1,8 @@
 //! What a worker holds, for how long, and what happens when it can't.
 
-use crate::stage::{LEASE, QUEUE, SECOND, run, within_a_day};
+use crate::stage::{LEASE, QUEUE, SECOND, Stage, run, within_a_day};
 use onward::{
-    Message, Process,
+    ErrorKind, Message, Process,
     core::{CauseKind, InletConfig, LeaseRequest, MessageState, Op, RequestId},
     work::{Context, State, Stop, Worker},
 };
@@ -120,6 +120,42 @@ on_each_engine! {
         let (_, again) = within_a_day(told.recv()).await.map(|_| ((), stage.now())).unwrap();
         assert!(again > dropped, "the next attempt starts after the first was dropped");
         worker.kill().await;
+    }
+
+    #[proves("T3", "B7")]
+    async fn a_worker_that_comes_back_after_its_lease_settles_nothing(stage: Stage) {
+        stage.retry(5, SECOND / 10).await;
+        let (tell, mut told) = mpsc::unbounded_channel::<Context>();
+        async fn quick(context: Context, tell: State<mpsc::UnboundedSender<Context>>) {
+            tell.send(context.clone()).unwrap();
+            if context.attempt() == 1 {
+                pass(&**context.onward().env(), 2 * SECOND).await;
+            }
+        }
+        let worker = |stage: &Stage| stage.worker().poll(SECOND / 20).state(tell.clone()).handle(QUEUE, quick);
+        stage.faults.hold_settles.store(true, SeqCst);
+        let (stale, id) = (run(worker(&stage)), stage.send("a").await);
+        let old = within_a_day(told.recv()).await.unwrap();
+        stage.pass(LEASE - SECOND / 2).await;
+        // Its acknowledgement is on the way when the lease ends; another worker takes the message and is done with it.
+        stage.faults.hold_settles.store(false, SeqCst);
+        let healthy = run(worker(&stage).name("healthy"));
+        let new = within_a_day(told.recv()).await.unwrap();
+        while stage.state(&id).await != Some(MessageState::Done) {
+            stage.pass(SECOND / 20).await;
+        }
+        assert_eq!((old.attempt(), new.attempt()), (1, 2));
+        assert_eq!(stage.faults.stale_settles.load(SeqCst), 0);
+        stage.faults.go.notify_one();
+        stage.pass(SECOND).await;
+        assert_eq!(stage.faults.stale_settles.load(SeqCst), 1);
+        assert_eq!(old.save_progress("late").await.unwrap_err().kind(), ErrorKind::LeaseLost);
+        let extended = stage.onward.engine().extend(vec![old.token().clone()], LEASE).await.unwrap();
+        assert_eq!(extended[0].as_ref().unwrap_err().kind(), ErrorKind::LeaseLost);
+        let (stale, healthy) = (stale.stop().await, healthy.stop().await);
+        assert_eq!((stale.done + healthy.done, stale.lost + healthy.lost), (1, 1));
+        let view = stage.view(&id).await;
+        assert_eq!((view.state, view.attempts, view.causes.len()), (MessageState::Done, 2, 1));
     }
 
     #[proves("T34", "T5")]

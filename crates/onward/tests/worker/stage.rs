@@ -28,7 +28,7 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) async fn stop(mut self) -> Report {
-        drop(self.stop.take().expect("it is stopped once").send(()));
+        self.begin_stop();
         self.task.await.unwrap().unwrap()
     }
 
@@ -40,7 +40,8 @@ impl Running {
 
     /// Says stop without waiting for the end.
     pub(crate) fn begin_stop(&mut self) {
-        drop(self.stop.take().expect("it is stopped once").send(()));
+        let asked = self.stop.take().expect("it is stopped once").send(());
+        asked.expect("the worker runs until it is stopped");
     }
 
     pub(crate) async fn report(self) -> Report {
@@ -158,7 +159,7 @@ impl Stage {
 /// Runs a worker in the background.
 pub(crate) fn run(worker: Worker) -> Running {
     let (stop, stopped) = oneshot::channel::<()>();
-    let stopped = async move { drop(stopped.await) };
+    let stopped = async move { stopped.await.unwrap_or_default() };
     Running { stop: Some(stop), task: tokio::spawn(worker.run_until(stopped)) }
 }
 

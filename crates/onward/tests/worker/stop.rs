@@ -6,7 +6,7 @@ use onward::{
     work::{Context, State, Stop},
 };
 use onward_env::pass;
-use std::time::Duration;
+use std::{sync::atomic::Ordering::SeqCst, time::Duration};
 use tokio::sync::mpsc;
 
 async fn sleep_for(seconds: u64, context: Context) {
@@ -29,6 +29,26 @@ on_each_engine! {
         assert_eq!((report.done, report.interrupted, report.lost), (2, 0, 0));
         assert_eq!(stage.view(&ids[2]).await.attempts, 0);
         assert_eq!(stage.state(&ids[2]).await, Some(MessageState::Waiting));
+    }
+
+    #[proves("T35", "B8")]
+    async fn what_was_leased_and_not_started_goes_back_at_once_when_the_worker_stops(stage: Stage) {
+        let ids = [stage.send_data("a", &1u64).await, stage.send_data("b", &1u64).await];
+        stage.faults.hold_lease_answers.store(true, SeqCst);
+        let mut worker = run(stage.worker().handle(QUEUE, sleep_for));
+        stage.pass(SECOND).await;
+        assert_eq!(stage.onward.stats(QUEUE).await.unwrap().books.leased, 2);
+        let begun = stage.now();
+        worker.begin_stop();
+        stage.pass(SECOND / 10).await;
+        stage.faults.go.notify_one();
+        let report = worker.report().await;
+        assert_eq!((report.released, report.done), (2, 0));
+        assert!(stage.now() - begun < SECOND);
+        for id in &ids {
+            let view = stage.view(id).await;
+            assert_eq!((view.state, view.attempts), (MessageState::Waiting, 0));
+        }
     }
 
     #[proves("T36", "B8")]
