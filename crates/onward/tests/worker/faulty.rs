@@ -3,7 +3,7 @@
 use onward::core::*;
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicU32, Ordering::SeqCst},
         mpsc,
     },
@@ -24,6 +24,8 @@ pub(crate) struct Faults {
     pub(crate) hold_settles: AtomicBool,
     /// Leases are given, but their answers wait until they are let go.
     pub(crate) hold_lease_answers: AtomicBool,
+    /// The message of this id is handed out as a suspect of a process's death.
+    pub(crate) suspect: Mutex<Option<String>>,
     /// How many settlements the engine refused as stale.
     pub(crate) stale_settles: AtomicU32,
     /// Lets go one that waits.
@@ -120,7 +122,12 @@ impl Engine for Faulty {
     fn lease(&self, request: LeaseRequest) -> Fut<'_, Vec<Delivery>> {
         let answer = self.call(move |inner| inner.lease(request));
         Box::pin(async move {
-            let deliveries = answer.await?;
+            let mut deliveries = answer.await?;
+            if let Some(id) = &*self.faults.suspect.lock().unwrap() {
+                deliveries
+                    .iter_mut()
+                    .for_each(|delivery| delivery.suspect |= delivery.message.id.as_str() == id);
+            }
             if !deliveries.is_empty() && self.faults.hold_lease_answers.load(SeqCst) {
                 self.faults.go.notified().await;
             }

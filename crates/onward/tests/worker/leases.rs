@@ -140,9 +140,12 @@ on_each_engine! {
         // Its acknowledgement is on the way when the lease ends; another worker takes the message and is done with it.
         stage.faults.hold_settles.store(false, SeqCst);
         let healthy = run(worker(&stage).name("healthy"));
+        while stage.view(&id).await.causes.is_empty() {
+            stage.pass_in_step(SECOND / 20).await;
+        }
         let new = within_a_day(told.recv()).await.unwrap();
         while stage.state(&id).await != Some(MessageState::Done) {
-            stage.pass(SECOND / 20).await;
+            stage.pass_in_step(SECOND / 20).await;
         }
         assert_eq!((old.attempt(), new.attempt()), (1, 2));
         assert_eq!(stage.faults.stale_settles.load(SeqCst), 0);
@@ -156,6 +159,30 @@ on_each_engine! {
         assert_eq!((stale.done + healthy.done, stale.lost + healthy.lost), (1, 1));
         let view = stage.view(&id).await;
         assert_eq!((view.state, view.attempts, view.causes.len()), (MessageState::Done, 2, 1));
+    }
+
+    #[proves("T13")]
+    async fn a_suspect_waits_for_what_runs_and_holds_up_what_comes(stage: Stage) {
+        let gauge = Arc::new(Gauge::default());
+        for n in 0..3 {
+            stage.send_data(&format!("before{n}"), &20u64).await;
+        }
+        let worker = run(stage.worker().state(gauge.clone()).handle(QUEUE, alone));
+        stage.pass(5 * SECOND).await;
+        // An engine that hands a suspect to a process that is at work, and goes on handing out.
+        *stage.faults.suspect.lock().unwrap() = Some("killer".into());
+        let killer = stage.send_data("killer", &20u64).await;
+        stage.pass(2 * SECOND).await;
+        for n in 0..3 {
+            stage.send_data(&format!("after{n}"), &1u64).await;
+        }
+        let done = stage.reaches(&killer, MessageState::Done).await;
+        assert_eq!((done.attempts, done.causes.len()), (1, 0), "its lease was kept while it waited");
+        stage.pass(10 * SECOND).await;
+        assert_eq!(worker.stop().await.done, 7);
+        let starts = gauge.starts();
+        assert_eq!(starts[3], "killer", "{starts:?}");
+        assert!(!starts.contains(&"beside a suspect".to_owned()), "{starts:?}");
     }
 
     #[proves("T34", "T5")]

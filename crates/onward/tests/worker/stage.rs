@@ -3,7 +3,10 @@
 use crate::faulty::{Faults, Faulty};
 use onward::{
     Message, MessageId, Onward, Process,
-    core::{AtomicScope, Engine, Env, InletConfig, MessageState, MessageView, Op, RetryPolicy},
+    core::{
+        AtomicScope, Engine, Env, InletConfig, MessageState, MessageView, Op, RecordExpect, RecordKey,
+        RetryPolicy,
+    },
     work::{Report, Worker},
 };
 use onward_embedded::{EmbeddedEngine, MemoryEngine, OpenOptions, Options};
@@ -149,6 +152,13 @@ impl Stage {
     /// Lets the clock go on.
     pub(crate) async fn pass(&self, span: Duration) {
         onward_env::pass(&**self.onward.env(), span).await;
+    }
+
+    /// Lets the clock go on, and waits until the engine's threads have written what that brought about.
+    pub(crate) async fn pass_in_step(&self, span: Duration) {
+        self.pass(span).await;
+        let (key, expect) = (RecordKey::try_from("test/step").unwrap(), RecordExpect::Any);
+        self.commit(Op::PutRecord { key, value: Default::default(), expect, ttl: None }).await;
     }
 
     pub(crate) fn now(&self) -> Duration {
