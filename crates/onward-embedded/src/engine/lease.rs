@@ -168,15 +168,19 @@ impl<S: Store> Core<S> {
         }
     }
 
-    /// Leases and messages of the request's inlets whose time has run out are ended before anything is handed out.
+    /// Before anything is handed out: leases and messages of the request's inlets whose time has run out are ended,
+    /// and what is due is ready.
     fn end_overdue(&self, inner: &mut Inner, request: &LeaseRequest) -> Result<(), AppendError> {
         let now = self.clock.now();
         for weighted in &request.inlets {
-            let overdue = |queue: &&crate::state::Queue| plan::queue_is_overdue(queue, now);
-            if let Some(id) = inner.state.find(&weighted.inlet).filter(overdue).map(|queue| queue.id) {
+            let Some(queue) = inner.state.find(&weighted.inlet) else { continue };
+            let (id, overdue) = (queue.id, plan::queue_is_overdue(queue, now));
+            if overdue {
                 self.step(inner, Some(id))?;
             }
+            inner.state.promote(id, now);
         }
+        self.fire_woken(inner);
         Ok(())
     }
 

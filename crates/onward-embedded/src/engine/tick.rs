@@ -79,27 +79,27 @@ impl<S: Store> Core<S> {
         }
         let mut earliest: Option<Timestamp> = None;
         let mut last = None;
-        for fact in &draft.facts {
-            let inlet = match fact {
-                Fact::Enqueued { inlet, .. } | Fact::Redriven { inlet, .. } | Fact::Removed { inlet, .. } => {
-                    *inlet
-                }
-                Fact::Settled { at, .. } | Fact::Rescheduled { at, .. } => at.inlet,
-                Fact::Leased { given, .. } => match given.first() {
-                    Some(given) => given.at.inlet,
-                    None => continue,
-                },
-                Fact::RecordPut { expires, .. } => {
-                    earliest = earliest.into_iter().chain(*expires).min();
-                    continue;
-                }
-                _ => continue,
-            };
+        let mut look = |inlet: InletId| {
             if last.replace(inlet) != Some(inlet) {
                 let due = inner.state.queue(inlet).and_then(plan::next_of);
                 earliest = earliest.into_iter().chain(due).min();
             }
+        };
+        let mut expiry: Option<Timestamp> = None;
+        for fact in &draft.facts {
+            match fact {
+                Fact::Enqueued { inlet, .. }
+                | Fact::Redriven { inlet, .. }
+                | Fact::Removed { inlet, .. }
+                | Fact::Declared { inlet, .. } => look(*inlet),
+                Fact::Settled { at, .. } | Fact::Rescheduled { at, .. } => look(at.inlet),
+                Fact::Leased { given, .. } => given.iter().for_each(|given| look(given.at.inlet)),
+                Fact::Extended { leases, .. } => leases.iter().for_each(|at| look(at.inlet)),
+                Fact::RecordPut { expires, .. } => expiry = expiry.into_iter().chain(*expires).min(),
+                _ => {}
+            }
         }
+        let earliest = earliest.into_iter().chain(expiry).min();
         if let Some(at) = earliest.filter(|at| inner.armed.is_none_or(|armed| *at < armed)) {
             inner.armed = Some(at);
             self.rearm.notify_one();
@@ -107,11 +107,23 @@ impl<S: Store> Core<S> {
     }
 }
 
+/// Lets the next call start the clock again when its runtime ended before the engine did.
+struct Started<S: Store>(Weak<Core<S>>);
+
+impl<S: Store> Drop for Started<S> {
+    fn drop(&mut self) {
+        if let Some(core) = self.0.upgrade() {
+            core.ticking.store(false, Ordering::Release);
+        }
+    }
+}
+
 /// Runs until the engine is dropped or closed. It holds the engine only while it works.
 async fn run<S: Store>(core: Weak<Core<S>>) {
+    let _started = Started(core.clone());
     loop {
         let Some(strong) = core.upgrade() else { return };
-        if strong.closed.load(Ordering::Acquire) && strong.running.load(Ordering::Acquire) == 0 {
+        if strong.closed.load(Ordering::Acquire) {
             return;
         }
         let wait = strong.tick();

@@ -10,7 +10,7 @@ use crate::{
     state::{Queue, Status},
 };
 use onward_core::{
-    Accepted, Error, Inlet, InletConfig, Message, MessageId, Overflow, Position, Receipt, RetryHint,
+    Accepted, Error, Inlet, Message, MessageId, Overflow, PAYLOAD_BYTES_DEFAULT, Position, Receipt, RetryHint,
 };
 use std::{sync::Arc, time::Duration};
 
@@ -32,7 +32,8 @@ pub(super) fn plan(
             id
         }
     };
-    check_size(inlet, queue.map_or(&InletConfig::default(), |queue| &*queue.config), message)?;
+    let most = queue.map_or(PAYLOAD_BYTES_DEFAULT as u64, |queue| queue.config.payload_bytes_max);
+    check_size(inlet, most, message)?;
     if let Some(found) = repeat(queue, draft, id, message, marks, declared, ctx)? {
         draft.duplicates.push(id);
         return Ok(found);
@@ -51,8 +52,8 @@ pub(super) fn plan(
     Ok(Answer::Accepted { fact, id: message.id.clone(), duplicate: false, declared })
 }
 
-fn check_size(inlet: &Inlet, config: &InletConfig, message: &Message) -> Result<(), Error> {
-    let (bytes, most) = (message.size() as u64, config.payload_bytes_max);
+fn check_size(inlet: &Inlet, most: u64, message: &Message) -> Result<(), Error> {
+    let bytes = message.size() as u64;
     if bytes <= most {
         return Ok(());
     }

@@ -87,12 +87,10 @@ pub(crate) fn plan(
             open.push((queue.id, u64::from(weighted.weight.max(1))));
         }
     }
-    // What time made ready by now is seen with the next sync, as `State::advance` has it.
-    let (epoch, end) = (state.epoch(), state.end());
+    let epoch = state.epoch();
     while !taking.full && taking.plan.picked.len() < request.count_max as usize && !open.is_empty() {
         let at = choose(&open, ctx);
         let Some(queue) = state.queue_mut(open[at].0) else { break };
-        queue.promote(ctx.now, end);
         if !taking.one(queue, epoch, ctx) {
             open.swap_remove(at);
         }

@@ -131,13 +131,24 @@ impl State {
 
     /// Makes everything that is due by `now` ready, so that two states of the same facts can be compared.
     pub fn advance(&mut self, now: Timestamp) {
-        let (end, time, woken) = (self.end, self.time, &mut self.woken);
-        for queue in self.queues.iter_mut().flatten() {
-            queue.forget_finished(time);
-            queue.promote(now, end);
-            if queue.moment.woken > 0 && !std::mem::replace(&mut queue.moment.listed, true) {
-                woken.push(queue.id);
+        let time = self.time;
+        for at in 0..self.queues.len() {
+            self.promote(InletId(at as u32), now);
+            if let Some(queue) = &mut self.queues[at] {
+                queue.forget_finished(time);
             }
+        }
+    }
+
+    /// Makes what is due by `now` in one inlet ready.
+    ///
+    /// It counts as made ready by the last fact applied: what made it delayed is durable once that one is.
+    pub(crate) fn promote(&mut self, inlet: InletId, now: Timestamp) {
+        let end = self.end;
+        let Some(queue) = self.queue_mut(inlet) else { return };
+        queue.promote(now, end);
+        if queue.moment.woken > 0 && !std::mem::replace(&mut queue.moment.listed, true) {
+            self.woken.push(inlet);
         }
     }
 

@@ -21,6 +21,15 @@ async fn a_delayed_message_holds_no_lease_and_is_not_early() {
 }
 
 #[tokio::test]
+#[proves("B6", "T31")]
+async fn what_is_due_is_handed_out_though_the_clock_task_has_not_looked_yet() {
+    let bench = Bench::new();
+    bench.enqueue(bench.message("a").delay(secs(10))).await.unwrap();
+    bench.clock.advance(secs(10));
+    assert_eq!(bench.lease_ids(1).await, ["a"]);
+}
+
+#[tokio::test]
 #[proves("B6")]
 async fn a_past_due_time_is_now_and_a_due_time_can_be_moved_both_ways() {
     let bench = Bench::new();
