@@ -118,6 +118,27 @@ fn without_a_snapshot_and_without_the_first_segments_nothing_is_opened_or_change
 }
 
 #[test]
+#[proves("LOG11", "LOG16")]
+fn after_segments_were_released_the_older_snapshot_is_still_enough_to_start() {
+    let disk = SimDisk::new(SECTOR);
+    let desk = Desk::open(&disk).unwrap();
+    let mut sent: Vec<Sent> = Vec::new();
+    for round in 0..40 {
+        sent.extend((0..5).map(|number| desk.enqueue(round * 5 + number, 700).unwrap()));
+        sent.drain(..4).for_each(|sent| desk.finish(sent).unwrap());
+        desk.sync().unwrap();
+        desk.step().unwrap();
+        let damaged = disk.fork();
+        if let Some(newest) = snapshots(&damaged).first() {
+            damaged.flip(&name_of(*newest), 40, 0);
+        }
+        let again = Desk::open(&damaged).unwrap_or_else(|error| panic!("round {round}: {error}"));
+        assert_eq!(again.there().unwrap(), numbers(&sent), "round {round}");
+    }
+    assert!(desk.segments()[0] > 5, "nothing was released: {:?}", desk.segments());
+}
+
+#[test]
 #[proves("LOG21")]
 fn a_folder_of_a_newer_format_is_refused_without_writing() {
     let (disk, _) = folder();
