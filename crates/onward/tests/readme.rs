@@ -32,6 +32,10 @@ fn the_first_example_prints_something_and_is_safe_to_run_twice() {
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         assert!(text.contains("durability: fsync"), "{text}");
-        assert_eq!(text.matches("Welcome, ada@example.com!").count(), 1, "each run does its own message: {text}");
+        assert_eq!(
+            text.matches("Welcome, ada@example.com!").count(),
+            1,
+            "each run does its own message: {text}"
+        );
     }
 }

@@ -1,50 +1,20 @@
 //! What a worker holds, for how long, and what happens when it can't.
 
-use crate::stage::{LEASE, QUEUE, SECOND, Stage, run, within_a_day};
+use crate::{
+    gauge::{Gauge, run_for},
+    stage::{LEASE, QUEUE, SECOND, Stage, run, within_a_day},
+};
 use onward::{
-    ErrorKind, Message, Process,
-    core::{CauseKind, InletConfig, LeaseRequest, MessageState, Op, RequestId},
-    work::{Context, State, Stop, Worker},
+    ErrorKind, Message,
+    core::{CauseKind, InletConfig, MessageState},
+    work::{Context, State, Stop},
 };
 use onward_env::pass;
 use std::{
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU32, Ordering::SeqCst},
-    },
+    sync::{Arc, atomic::Ordering::SeqCst},
     time::Duration,
 };
 use tokio::sync::mpsc;
-
-/// How many run now, how many ran at once at most, and who.
-#[derive(Debug, Default)]
-struct Gauge {
-    running: AtomicU32,
-    most: AtomicU32,
-    starts: Mutex<Vec<String>>,
-}
-
-impl Gauge {
-    fn enter(&self, id: &str) {
-        self.starts.lock().unwrap().push(id.to_owned());
-        self.most.fetch_max(self.running.fetch_add(1, SeqCst) + 1, SeqCst);
-    }
-
-    fn leave(&self) {
-        self.running.fetch_sub(1, SeqCst);
-    }
-
-    fn starts(&self) -> Vec<String> {
-        self.starts.lock().unwrap().clone()
-    }
-}
-
-/// Runs for as many seconds as the data says.
-async fn run_for(seconds: u64, context: Context, gauge: State<Arc<Gauge>>) {
-    gauge.enter(context.id().as_str());
-    pass(&**context.onward().env(), Duration::from_secs(seconds)).await;
-    gauge.leave();
-}
 
 on_each_engine! {
     #[proves("T1")]
@@ -100,7 +70,7 @@ on_each_engine! {
             struct Dropped(State<mpsc::UnboundedSender<(Stop, Duration)>>, Context);
             impl Drop for Dropped {
                 fn drop(&mut self) {
-                    drop(self.0.send((Stop::LeaseLost, self.1.onward().env().monotonic())));
+                    self.0.send((Stop::LeaseLost, self.1.onward().env().monotonic())).unwrap_or_default();
                 }
             }
             let _dropped = Dropped(tell, context);
@@ -159,30 +129,6 @@ on_each_engine! {
         assert_eq!((stale.done + healthy.done, stale.lost + healthy.lost), (1, 1));
         let view = stage.view(&id).await;
         assert_eq!((view.state, view.attempts, view.causes.len()), (MessageState::Done, 2, 1));
-    }
-
-    #[proves("T13")]
-    async fn a_suspect_waits_for_what_runs_and_holds_up_what_comes(stage: Stage) {
-        let gauge = Arc::new(Gauge::default());
-        for n in 0..3 {
-            stage.send_data(&format!("before{n}"), &20u64).await;
-        }
-        let worker = run(stage.worker().state(gauge.clone()).handle(QUEUE, alone));
-        stage.pass(5 * SECOND).await;
-        // An engine that hands a suspect to a process that is at work, and goes on handing out.
-        *stage.faults.suspect.lock().unwrap() = Some("killer".into());
-        let killer = stage.send_data("killer", &20u64).await;
-        stage.pass(2 * SECOND).await;
-        for n in 0..3 {
-            stage.send_data(&format!("after{n}"), &1u64).await;
-        }
-        let done = stage.reaches(&killer, MessageState::Done).await;
-        assert_eq!((done.attempts, done.causes.len()), (1, 0), "its lease was kept while it waited");
-        stage.pass(10 * SECOND).await;
-        assert_eq!(worker.stop().await.done, 7);
-        let starts = gauge.starts();
-        assert_eq!(starts[3], "killer", "{starts:?}");
-        assert!(!starts.contains(&"beside a suspect".to_owned()), "{starts:?}");
     }
 
     #[proves("T34", "T5")]
@@ -258,56 +204,4 @@ on_each_engine! {
         assert_eq!(dead.causes[0].failure.kind, CauseKind::LeaseExpired);
         assert_eq!(gauge.starts().len(), 1);
     }
-
-    #[proves("T13", "T14", "H5")]
-    async fn a_message_that_kills_its_process_is_found_by_running_suspects_alone(stage: Stage) {
-        // The error policy allows one attempt only: deaths are counted apart from it.
-        stage.declare(QUEUE, InletConfig { crashes_max: 2, ..InletConfig::default() }).await;
-        let ids = [stage.send_data("innocent", &3u64).await, stage.send_data("killer", &3u64).await];
-        // A process takes both and dies with them.
-        let dying = Process::named("dying");
-        let holder = onward::core::Holder { worker: "dying".into(), process: dying.id().clone() };
-        let inlet = QUEUE.parse().unwrap();
-        let request = LeaseRequest { count_max: 10, ..LeaseRequest::one(inlet, holder, RequestId(1)) };
-        assert_eq!(stage.onward.engine().lease(request).await.unwrap().len(), 2);
-        stage.commit(Op::EndProcess { process: dying.id().clone(), died: true }).await;
-        for n in 0..5 {
-            stage.send_data(&format!("other{n}"), &3u64).await;
-        }
-        // Each round is a process that dies when the killer has started in it.
-        let gauge = Arc::new(Gauge::default());
-        for round in 0..2 {
-            let process = Process::named(&format!("round{round}"));
-            let worker = Worker::new(&stage.onward.as_process(process.clone())).concurrency(8);
-            let worker = run(worker.state(gauge.clone()).handle(QUEUE, alone));
-            while !gauge.starts().ends_with(&["killer".to_owned()]) {
-                stage.pass(SECOND).await;
-            }
-            worker.kill().await;
-            gauge.running.store(0, SeqCst);
-            gauge.enter("death");
-            gauge.leave();
-            stage.commit(Op::EndProcess { process: process.id().clone(), died: true }).await;
-        }
-        let dead = stage.reaches(&ids[1], MessageState::Dead).await;
-        assert_eq!(dead.causes.last().unwrap().failure.kind, CauseKind::Crashed);
-        assert_eq!(dead.crashes, 2);
-        let worker = run(stage.worker().state(gauge.clone()).handle(QUEUE, run_for));
-        let innocent = stage.reaches(&ids[0], MessageState::Done).await;
-        assert_eq!((innocent.crashes, innocent.attempts), (0, 1));
-        assert!(!gauge.starts().contains(&"beside a suspect".to_owned()), "{:?}", gauge.starts());
-        worker.stop().await;
-    }
-}
-
-/// Runs as long as it says, and notes when something runs or starts beside a suspect.
-async fn alone(seconds: u64, context: Context, gauge: State<Arc<Gauge>>) {
-    let suspect = ["innocent", "killer"].contains(&context.id().as_str());
-    gauge.enter(context.id().as_str());
-    let (beside, before) = (gauge.running.load(SeqCst) - 1, gauge.starts().len());
-    pass(&**context.onward().env(), Duration::from_secs(seconds)).await;
-    if suspect && (beside > 0 || gauge.starts().len() > before) {
-        gauge.enter("beside a suspect");
-    }
-    gauge.leave();
 }

@@ -7,9 +7,11 @@
 #[macro_use]
 mod stage;
 mod faulty;
+mod gauge;
 mod guards;
 mod inbox;
 mod leases;
 mod outcomes;
 mod retries;
 mod stop;
+mod suspects;
