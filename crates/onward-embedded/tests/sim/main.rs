@@ -7,9 +7,11 @@
 
 mod calls;
 mod counters;
+mod crash;
 mod drain;
 mod faults;
 mod folder;
+mod produce;
 mod queues;
 mod run;
 mod workload;
@@ -24,21 +26,28 @@ const SEEDS: u64 = 300;
 const AGAIN: &str = "cargo test -p onward-embedded --test sim the_engine_keeps_its_word";
 
 #[test]
-#[proves("LOG1", "LOG2", "LOG4", "LOG5", "LOG12", "LOG17", "LOG18", "LOG19", "LOG22")]
+#[proves("LOG1", "LOG2", "LOG4", "LOG5", "LOG12", "LOG16", "LOG17", "LOG18", "LOG19", "LOG22")]
 fn the_engine_keeps_its_word_through_crashes_faults_and_lost_answers() {
     let (mut counters, mut seeds) = (Counters::default(), 0);
+    let (mut again, mut stale, mut repeats) = (0, 0, 0);
     each_seed(SEEDS, AGAIN, |seed| {
         let verdict = run(seed);
         let well = verdict.report.is_clean() && verdict.surprises.is_empty();
         assert!(well, "{}", told(&verdict));
         assert!(verdict.calls >= CALLS);
         counters.add(&verdict.counters);
+        let tally = &verdict.report.tally;
+        again += tally.redeliveries;
+        stale += tally.settles_refused;
+        repeats += tally.duplicates_recognised;
         seeds += 1;
     });
     println!("{seeds} seeds: {:?}", counters.each());
+    println!("{again} delivered again, {stale} settlements refused, {repeats} repeats recognised");
     if seeds >= SEEDS {
         let never: Vec<_> = counters.each().into_iter().filter(|(_, count)| *count == 0).collect();
         assert!(never.is_empty(), "never happened: {never:?}");
+        assert!(again > 0 && stale > 0 && repeats > 0);
     }
 }
 

@@ -5,9 +5,9 @@ use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
 
-use onward_core::{Engine, Env, Error, ErrorKind};
-use onward_sim::history::{Answer, Event, Moment, Recorder, Report, Restart, What};
-use onward_sim::{Loss, Random, SimEnv, SimExecutor, TaskId, Trace};
+use onward_core::{Engine, Error, ErrorKind};
+use onward_sim::history::{Event, Moment, Recorder, Report};
+use onward_sim::{Random, SimEnv, SimExecutor, TaskId, Trace};
 
 use super::calls::{Ask, Reply, errors, lines, make};
 use super::counters::Counters;
@@ -171,7 +171,7 @@ impl Run {
     }
 
     /// Takes down what was answered.
-    fn harvest(&mut self) {
+    pub(super) fn harvest(&mut self) {
         for client in 0..self.clients.len() {
             let answered = self.clients[client].1.as_ref().is_some_and(|call| call.reply.borrow().is_some());
             let Some(call) = answered.then(|| self.clients[client].1.take()).flatten() else { continue };
@@ -249,33 +249,6 @@ impl Run {
             super::faults::strike(self);
         }
         super::faults::look_after(self);
-    }
-
-    /// The engine's process ends, in the middle of everything; then the folder is opened again.
-    pub(crate) fn crash(&mut self, loss: Loss) {
-        self.harvest();
-        let called = self.moment();
-        self.trace.note(format_args!("{:?} crash {loss:?}", called.at));
-        let lost: Vec<(usize, Call)> =
-            (0..self.clients.len()).filter_map(|at| Some((at, self.clients[at].1.take()?))).collect();
-        self.folder.crash(loss);
-        self.executor.drop_all();
-        for (client, call) in &lost {
-            self.take_down(*client, call, called, None);
-        }
-        self.env.advance(Duration::from_millis(self.random.below(3_000)));
-        self.reopen(called, loss != Loss::Nothing);
-    }
-
-    /// Opens the folder after its process ended.
-    pub(crate) fn reopen(&mut self, called: Moment, mut power_cut: bool) {
-        power_cut |= self.folder.open(&mut self.faults, &mut self.random);
-        let wall_ahead = self.env.wall_ahead();
-        let what = What::Restart(Restart { power_cut, wall_ahead });
-        let ended = self.moment();
-        let event = Event { process: 0, called, ended, answer: Answer::Ok, commit: None, what };
-        self.recorder.add(event);
-        self.trace.note(format_args!("{:?} open, wall clock {}", ended.at, self.env.now()));
     }
 
     /// Runs one future to its end, with everything else.
