@@ -76,7 +76,10 @@ fn ran_out(
     });
     let unknown = unknown.map(|(extend, _, lease)| extend.ended.at + *lease);
     let restarts = lives.restarts_between(received.ended, event.called);
-    let longest = life.extends.iter().map(|(_, _, lease)| *lease).max().unwrap_or_default().max(held.lease);
+    // The whole term may be longer than what was left of it when it was told.
+    let term = |event: &Event, told: Duration| told + (event.ended.at - event.called.at);
+    let extended = life.extends.iter().map(|(event, _, lease)| term(event, *lease));
+    let longest = extended.chain([term(received, held.lease)]).max().unwrap_or_default();
     let restarts = restarts.map(|(restart, _)| restart.ended.at + longest);
     let until = life.until(&held.token, event.called);
     let until = unknown.chain(restarts).fold(until, Duration::max);
