@@ -192,7 +192,28 @@ async fn restart(dir: &Path) {
         stats.books.waiting,
         rss_bytes() >> 20
     );
+    snapshot(&engine).await;
     std::process::exit(0);
+}
+
+/// A snapshot, and what a lone producer feels of it.
+async fn snapshot(engine: &Arc<EmbeddedEngine>) {
+    let (taking, payload) = (engine.clone(), payload());
+    let before = SystemEnv.monotonic();
+    let mut taken = tokio::task::spawn_blocking(move || taking.snapshot().unwrap());
+    let (mut slowest, mut count) = (Duration::ZERO, 0);
+    while !taken.is_finished() {
+        let begun = SystemEnv.monotonic();
+        engine.commit(engine.prepare(vec![message(&payload)]).unwrap()).await.unwrap();
+        (slowest, count) = (slowest.max(SystemEnv.monotonic() - begun), count + 1);
+    }
+    let bytes = (&mut taken).await.unwrap().unwrap_or(0);
+    let elapsed = (SystemEnv.monotonic() - before).as_secs_f64() * 1e3;
+    println!(
+        "snapshot of {} MB in {elapsed:.0} ms; {count} enqueues meanwhile, the slowest {:.1} ms",
+        bytes >> 20,
+        slowest.as_secs_f64() * 1e3
+    );
 }
 
 fn rss_bytes() -> u64 {

@@ -154,6 +154,12 @@ impl<S: Store> Embedded<S> {
         look(&self.core.inner.lock().state)
     }
 
+    /// A copy of the state as it is now, and what `beside` answers at the same moment.
+    pub(crate) fn frozen<T>(&self, beside: impl FnOnce() -> T) -> (State, T) {
+        let mut inner = self.core.inner.lock();
+        (inner.state.frozen(), beside())
+    }
+
     /// Appends facts that the store itself has found right against the state (bodies moved forward), and applies them.
     ///
     /// # Errors

@@ -32,8 +32,8 @@ const MOVE_BYTES_MAX: usize = 256 << 10;
 
 /// Access to the state under the engine's one lock; what runs there must be short.
 pub(crate) trait Held: Send + Sync {
-    /// Looks at the state.
-    fn look(&self, look: &mut dyn FnMut(&State));
+    /// A copy of the state as it is now, and what `beside` answers at the same moment.
+    fn freeze(&self, beside: &mut dyn FnMut() -> StorePart) -> (State, StorePart);
     /// Appends and applies the facts that `plan` finds right.
     fn write(&self, plan: &mut dyn FnMut(&State) -> Vec<Fact>) -> Result<()>;
 }
@@ -163,9 +163,7 @@ impl Care {
         if self.place() <= last {
             return Ok(None);
         }
-        let mut frozen = None;
-        held.look(&mut |state| frozen = Some((state.frozen(), self.store_part())));
-        let Some((state, part)) = frozen else { return Ok(None) };
+        let (state, part) = held.freeze(&mut || self.store_part());
         let image = Image::of(&state, &part);
         drop(state);
         // A snapshot must never be ahead of what the log surely holds.

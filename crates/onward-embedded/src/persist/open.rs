@@ -6,6 +6,7 @@ use super::folder::Disks;
 use super::keeper::Keeper;
 use super::log_store::{Last, LogStore};
 use super::recover::{OpenReport, Recovered, recover};
+use super::snapshot::StorePart;
 use crate::{Embedded, Fact, Options, State, Store};
 use onward_core::{
     AtomicScope, BoxStream, Capabilities, Delivery, Durability, Engine, Env, Error, EventRead, EventSlice,
@@ -68,8 +69,8 @@ pub struct EmbeddedEngine {
 }
 
 impl Held for OnLog {
-    fn look(&self, look: &mut dyn FnMut(&State)) {
-        self.with_state(look);
+    fn freeze(&self, beside: &mut dyn FnMut() -> StorePart) -> (State, StorePart) {
+        self.frozen(beside)
     }
 
     fn write(&self, plan: &mut dyn FnMut(&State) -> Vec<Fact>) -> Result<()> {

@@ -5,8 +5,8 @@
 use super::live::Live;
 use super::pieces::{PieceReader, PieceWriter};
 use super::snapshot_file::{Reader, Writer};
-use crate::State;
 use crate::codec::wire::{Decoded, Input, Malformed, Wire, wire_struct};
+use crate::{Piece, State};
 use onward_core::{Error, Position, Result};
 use onward_log::Disk;
 use std::io;
@@ -86,6 +86,7 @@ pub(crate) fn restore(disk: &dyn Disk, position: Position) -> Result<Restored> {
         take_pieces(&mut Input::new(&bytes), &mut pieces, &mut state)
             .map_err(|malformed| unreadable(&file, malformed))?;
     }
+    state.restore(Piece::End);
     Ok(Restored { state, part })
 }
 

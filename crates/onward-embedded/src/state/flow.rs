@@ -46,10 +46,17 @@ impl Queue {
 
     /// Puts an entry in without a state: it belongs to no count yet.
     pub(crate) fn insert(&mut self, entry: Entry, side: Option<Box<Side>>) -> u32 {
+        let id = entry.marks.id;
+        let slot = self.put(entry, side);
+        let slab = &self.slab;
+        self.index.insert_unique(id, slot, |slot| slab.get(*slot).marks.id);
+        slot
+    }
+
+    /// The same, but it can't be found by its id yet.
+    pub(super) fn put(&mut self, entry: Entry, side: Option<Box<Side>>) -> u32 {
         let (marks, seq) = (entry.marks, entry.seq);
         let slot = self.slab.insert(entry);
-        let slab = &self.slab;
-        self.index.insert_unique(marks.id, slot, |slot| slab.get(*slot).marks.id);
         if let Some(side) = side {
             if side.own_dedup_key {
                 self.own_dedup.insert(marks.dedup, slot);

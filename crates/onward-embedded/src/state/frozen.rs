@@ -1,26 +1,28 @@
-//! A copy of what a snapshot holds, made fast enough to be made under the engine's lock.
+//! Snapshots of millions: a copy made fast enough to be made under the engine's lock, an index filled part by part.
 
 use super::{Queue, State};
 
 /// Most messages for which room is made before they are seen.
 const EXPECTED_MAX: u64 = 1 << 24;
 
+/// Places of the index that are filled together: so many bits of the hash below, and parts above.
+const PART_SHIFT: u32 = 15;
+const PARTS: usize = 512;
+
 impl State {
     /// A state that gives the same pieces, whatever becomes of this one. It is good for nothing else.
     ///
     /// It shares the entries of messages until they change; what only some messages have, leases, remembered ids and
     /// records are copied without what they point to.
-    pub(crate) fn frozen(&self) -> State {
+    pub(crate) fn frozen(&mut self) -> State {
+        let frozen = |queue: &mut Option<Box<Queue>>| queue.as_mut().map(|queue| Box::new(queue.frozen()));
+        let queues = self.queues.iter_mut().map(frozen).collect();
         State {
             end: self.end,
             time: self.time,
             secret: self.secret,
             epoch: self.epoch,
-            queues: self
-                .queues
-                .iter()
-                .map(|queue| queue.as_ref().map(|queue| Box::new(queue.frozen())))
-                .collect(),
+            queues,
             settled: self.settled.clone(),
             bulks: self.bulks.clone(),
             records: self.records.clone(),
@@ -30,7 +32,7 @@ impl State {
 }
 
 impl Queue {
-    fn frozen(&self) -> Queue {
+    fn frozen(&mut self) -> Queue {
         Queue {
             paused: self.paused,
             slab: self.slab.frozen(),
@@ -49,5 +51,22 @@ impl Queue {
     pub(super) fn expect(&mut self, messages: u64) {
         let (slab, room) = (&self.slab, messages.min(EXPECTED_MAX) as usize);
         self.index.reserve(room, |slot| slab.get(*slot).marks.id);
+    }
+
+    /// Remembers a message for [`Queue::index_all`].
+    pub(super) fn index_later(&mut self, id_hash: u64, slot: u32) {
+        if self.unindexed.is_empty() {
+            self.unindexed.resize(PARTS, Vec::new());
+        }
+        self.unindexed[(id_hash >> PART_SHIFT) as usize % PARTS].push((id_hash, slot));
+    }
+
+    /// Puts what was remembered into the index, a part after the other: each stays within the processor's cache, where
+    /// millions at random places would each wait for memory.
+    pub(super) fn index_all(&mut self) {
+        let slab = &self.slab;
+        for (id_hash, slot) in std::mem::take(&mut self.unindexed).into_iter().flatten() {
+            self.index.insert_unique(id_hash, slot, |slot| slab.get(*slot).marks.id);
+        }
     }
 }

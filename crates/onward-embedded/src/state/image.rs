@@ -54,6 +54,8 @@ pub enum Piece {
         /// When it was written.
         written: Timestamp,
     },
+    /// Everything was said: the last piece.
+    End,
 }
 
 /// An inlet without its messages.
@@ -149,6 +151,7 @@ impl State {
         bulks.sort_by_key(|(id, _)| id.0);
         bulks.into_iter().for_each(|(id, report)| each(Piece::Bulk(id, report)));
         self.queues().for_each(|queue| queue.pieces(self.time, each));
+        each(Piece::End);
     }
 
     /// Bodies that are still needed and stand before `position`: what a compaction must copy forward.

@@ -36,6 +36,8 @@ pub(crate) struct Queue {
     pub(crate) paused: bool,
     pub(crate) slab: Slab,
     pub(super) index: HashTable<u32>,
+    /// While a snapshot is brought back: what is to be put into the index, by a part of the hash.
+    pub(super) unindexed: Vec<Vec<(u64, u32)>>,
     pub(super) own_dedup: HashMap<u64, u32>,
     pub(crate) kinds: Kinds,
     pub(crate) ready: Ready,
@@ -92,6 +94,7 @@ impl Queue {
             paused: false,
             slab: Slab::default(),
             index: HashTable::new(),
+            unindexed: Vec::new(),
             own_dedup: HashMap::new(),
             kinds: Kinds::default(),
             ready: Ready::default(),

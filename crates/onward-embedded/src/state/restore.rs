@@ -24,6 +24,7 @@ impl State {
             Piece::Bulk(id, report) => self.bulks.insert(id, report),
             Piece::Queue(image) => self.restore_queue(*image),
             Piece::Message(image) => self.restore_message(*image),
+            Piece::End => self.queues.iter_mut().flatten().for_each(|queue| queue.index_all()),
             Piece::Remembered { dedup, what } => {
                 if let Some(queue) = self.last_queue() {
                     let window = queue.dedup_window();
@@ -90,7 +91,9 @@ impl Queue {
             vacant: false,
         };
         let seq = image.seq;
-        let slot = self.insert(entry, image.side);
+        let id = entry.marks.id;
+        let slot = self.put(entry, image.side);
+        self.index_later(id, slot);
         match (status, dead, ended) {
             (Status::Dead, Some((position, time)), _) => {
                 self.release_unique(slot);

@@ -47,21 +47,58 @@ pub(crate) struct Entry {
 }
 
 /// Entries by slot number. A freed slot is used again once the fresh line no longer names it.
-///
-/// Chunks may be shared with a frozen copy: what is changed afterwards is copied a chunk at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Slab {
-    chunks: Vec<Arc<Vec<Entry>>>,
+    chunks: Vec<Chunk>,
     free: Vec<u32>,
+}
+
+/// Entries that lie together.
+#[derive(Debug)]
+enum Chunk {
+    Own(Vec<Entry>),
+    /// A frozen copy may have them too: they are copied before they change.
+    Shared(Arc<Vec<Entry>>),
+}
+
+impl Chunk {
+    fn entries(&self) -> &[Entry] {
+        match self {
+            Self::Own(entries) => entries,
+            Self::Shared(entries) => entries,
+        }
+    }
+
+    fn own(&mut self) -> &mut Vec<Entry> {
+        if let Self::Shared(shared) = self {
+            let mut entries = Arc::unwrap_or_clone(std::mem::take(shared));
+            entries.reserve_exact(CHUNK - entries.len());
+            *self = Self::Own(entries);
+        }
+        match self {
+            Self::Own(entries) => entries,
+            Self::Shared(_) => unreachable!("it was just made its own"),
+        }
+    }
+
+    fn share(&mut self) -> Arc<Vec<Entry>> {
+        if let Self::Own(entries) = self {
+            *self = Self::Shared(Arc::new(std::mem::take(entries)));
+        }
+        match self {
+            Self::Shared(entries) => entries.clone(),
+            Self::Own(_) => unreachable!("it was just shared"),
+        }
+    }
 }
 
 impl Slab {
     pub(crate) fn get(&self, slot: u32) -> &Entry {
-        &self.chunks[slot as usize / CHUNK][slot as usize % CHUNK]
+        &self.chunks[slot as usize / CHUNK].entries()[slot as usize % CHUNK]
     }
 
     pub(crate) fn get_mut(&mut self, slot: u32) -> &mut Entry {
-        &mut Arc::make_mut(&mut self.chunks[slot as usize / CHUNK])[slot as usize % CHUNK]
+        &mut self.chunks[slot as usize / CHUNK].own()[slot as usize % CHUNK]
     }
 
     pub(crate) fn insert(&mut self, entry: Entry) -> u32 {
@@ -69,13 +106,11 @@ impl Slab {
             *self.get_mut(slot) = entry;
             return slot;
         }
-        if self.chunks.last().is_none_or(|chunk| chunk.len() == CHUNK) {
-            self.chunks.push(Arc::new(Vec::with_capacity(CHUNK)));
+        if self.chunks.last().is_none_or(|chunk| chunk.entries().len() == CHUNK) {
+            self.chunks.push(Chunk::Own(Vec::with_capacity(CHUNK)));
         }
         let chunks = self.chunks.len();
-        let chunk = Arc::make_mut(&mut self.chunks[chunks - 1]);
-        // A chunk that was copied has room for what it held only.
-        chunk.reserve_exact(CHUNK - chunk.len());
+        let chunk = self.chunks[chunks - 1].own();
         chunk.push(entry);
         ((chunks - 1) * CHUNK + chunk.len() - 1) as u32
     }
@@ -99,13 +134,14 @@ impl Slab {
     }
 
     /// The entries as they are now, shared.
-    pub(crate) fn frozen(&self) -> Slab {
-        Slab { chunks: self.chunks.clone(), free: Vec::new() }
+    pub(crate) fn frozen(&mut self) -> Slab {
+        let chunks = self.chunks.iter_mut().map(|chunk| Chunk::Shared(chunk.share())).collect();
+        Slab { chunks, free: Vec::new() }
     }
 
     /// Slots in use, in slot order.
     pub(crate) fn slots(&self) -> impl Iterator<Item = u32> + '_ {
-        let entries = self.chunks.iter().flat_map(|chunk| chunk.iter()).enumerate();
+        let entries = self.chunks.iter().flat_map(Chunk::entries).enumerate();
         entries.filter(|(_, entry)| !entry.vacant).map(|(slot, _)| slot as u32)
     }
 }

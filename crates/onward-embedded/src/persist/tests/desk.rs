@@ -3,6 +3,7 @@
 use crate::persist::care::{Care, CareReport, Held};
 use crate::persist::folder::Disks;
 use crate::persist::recover::{OpenReport, recover};
+use crate::persist::snapshot::StorePart;
 use crate::persist::snapshot_file;
 use crate::persist::{config::log_config, log_store::LogStore};
 use crate::test_env::FixedEnv;
@@ -30,8 +31,9 @@ pub(super) struct Desk {
 }
 
 impl Held for Desk {
-    fn look(&self, look: &mut dyn FnMut(&State)) {
-        look(&self.state.lock());
+    fn freeze(&self, beside: &mut dyn FnMut() -> StorePart) -> (State, StorePart) {
+        let mut state = self.state.lock();
+        (state.frozen(), beside())
     }
 
     fn write(&self, plan: &mut dyn FnMut(&State) -> Vec<Fact>) -> Result<()> {

@@ -209,7 +209,7 @@ fn a_frozen_state_stays_as_it_was_whatever_becomes_of_the_first() {
         state.pieces(&mut |piece| pieces.push(piece));
         pieces
     };
-    let (frozen, then) = sim.engine.inner().with_state(|state| (state.frozen(), pieces(state)));
+    let (frozen, then) = (sim.engine.inner().frozen(|| ()).0, sim.engine.inner().with_state(pieces));
     sim.ack(&held).unwrap();
     let other = sim.lease().unwrap().unwrap();
     let failure = Failure::new(CauseKind::Permanent, "broken");
