@@ -220,7 +220,8 @@ mod tests {
     #[test]
     fn a_sleeper_wakes_when_its_time_has_passed_and_not_before() {
         let env = SteppedEnv::new(1);
-        let mut sleep = env.sleep(Duration::from_millis(10));
+        let mut sleep =
+            Sleep { state: env.state.clone(), number: 1, until: env.monotonic() + Duration::from_millis(10) };
         assert!((&mut sleep).now_or_never().is_none());
         env.advance(Duration::from_millis(9));
         assert!((&mut sleep).now_or_never().is_none());

@@ -15,6 +15,7 @@ pub mod checks;
 mod clock;
 pub mod doubles;
 mod harness;
+mod make;
 pub mod model;
 mod runner;
 mod twin;

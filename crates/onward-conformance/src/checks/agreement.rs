@@ -1,16 +1,20 @@
 //! The reference model beside the engine: the same random operations, every answer compared.
 
-use crate::bench::{ack, enqueue, holder, millis, reject, release, retry_after, rules};
-use crate::check::{checks, ensure, ensure_eq};
+use crate::bench::{ack, enqueue, millis, reject, release, retry_after, rules};
+use crate::check::{checks, ensure_eq};
 use crate::clock::mix;
-use crate::model::{Item, Model, Now};
+use crate::model::{Item, Model};
 use crate::{Bench, Done, Need::Has, Stop};
 use onward_core::{
-    BulkId, Capability, Capability::Queues, CauseKind, Delivery, Inlet, InletConfig, LeaseRequest,
-    LeaseToken, MessageId, MessageState, Name, Op, OrderPolicy, Outcome, ProcessId, PurgeWhat, Receipt,
-    Result, Selection, StuckHead, TopologyChange,
+    BulkId, Capability, Capability::Queues, Inlet, InletConfig, LeaseToken, MessageId, MessageState, Name,
+    Op, OrderPolicy, Outcome, ProcessId, PurgeWhat, Receipt, Result, Selection, StuckHead, TopologyChange,
 };
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
+
+mod answers;
+mod leasing;
+
+use answers::{answer, brief, now};
 
 const STEPS: u64 = 60;
 /// How often the books are looked at until they must agree.
@@ -170,93 +174,6 @@ impl Pair {
         self.both(b, op.clone(), op).await.map(drop)
     }
 
-    async fn lease(&mut self, b: &Bench) -> Done {
-        let count_max = 1 + self.random(3) as u32;
-        let long = self.random(2) == 0;
-        let request = LeaseRequest {
-            count_max,
-            lease: Some(if long { Duration::from_secs(60) } else { millis(30 * (1 + self.random(4))) }),
-            holder: holder("w", &self.process()),
-            ..b.request(&self.queue)
-        };
-        self.follow(b, &request).await?;
-        if self.random(5) == 0 {
-            self.repeat(b, &request).await?;
-        }
-        Ok(())
-    }
-
-    /// The engine chooses among what the model allows; the model then does the same.
-    async fn follow(&mut self, b: &Bench, request: &LeaseRequest) -> Done {
-        let now = now(b);
-        self.model.tick(now);
-        let theirs = b.engine().lease(request.clone()).await?;
-        let ids: Vec<_> = theirs.iter().map(|d| d.message.id.to_string()).collect();
-        self.tell(format!("lease {} -> {}", request.count_max, ids.join(" ")));
-        ensure!(theirs.len() <= request.count_max as usize, "{} came of {}", theirs.len(), request.count_max);
-        for delivery in &theirs {
-            let index = self.allowed(delivery, request, now)?;
-            let inlet = self.inlet.clone();
-            let ours = self.model.hand_out(&inlet, index, request, now)?;
-            same_delivery(delivery, &ours, self.item(&delivery.message.id).is_some_and(|i| i.redriven))?;
-            self.tokens.push((delivery.token.clone(), ours.token));
-        }
-        if theirs.len() < request.count_max as usize {
-            let queue = self.model.queue(&self.inlet)?;
-            let left = queue.pick(request, true, now).map(|i| queue.items[i].message.id.clone());
-            ensure!(left.is_none(), "{left:?} was not handed out and might have been");
-        }
-        Ok(())
-    }
-
-    fn allowed(&mut self, delivery: &Delivery, request: &LeaseRequest, now: Now) -> Result<usize, Stop> {
-        let id = &delivery.message.id;
-        let ageing = self.model.queue(&self.inlet)?.config.ageing_ms;
-        let queue = self.model.queue(&self.inlet)?;
-        let may: Vec<usize> =
-            (0..queue.items.len()).filter(|i| queue.may_hand_out(*i, request, true, now)).collect();
-        let found = may.iter().copied().find(|i| queue.items[*i].message.id == *id);
-        let Some(index) = found else { return Err(Stop::Failed(format!("{id} may not be handed out"))) };
-        let rank = |i: usize| queue.items[i].rank(ageing, now);
-        // Among those never handed out, arrival decides; where a retried one stands is not laid down.
-        let plain = |i: usize| {
-            let item = &queue.items[i];
-            item.attempts == 0 && item.message.due.is_none() && !item.redriven
-        };
-        let before = may.iter().find(|i| {
-            let earlier = plain(**i) && plain(index) && queue.items[**i].arrival < queue.items[index].arrival;
-            rank(**i) > rank(index) || rank(**i) == rank(index) && earlier
-        });
-        match before {
-            Some(i) => {
-                Err(Stop::Failed(format!("{id} was handed out before {}", queue.items[*i].message.id)))
-            }
-            None => Ok(index),
-        }
-    }
-
-    async fn repeat(&mut self, b: &Bench, request: &LeaseRequest) -> Done {
-        let now = now(b);
-        self.model.tick(now);
-        let ours = self.model.lease(&LeaseRequest { count_max: 0, ..request.clone() }, now)?;
-        if ours.is_empty() {
-            return Ok(());
-        }
-        // Where the count goes on after a redrive is not laid down.
-        let seen = |pair: &Self, deliveries: &[Delivery]| {
-            let of = |d: &Delivery| {
-                let id = d.message.id.clone();
-                let redriven = pair.item(&id).is_some_and(|item| item.redriven);
-                (id, if redriven { 0 } else { d.attempt })
-            };
-            deliveries.iter().map(of).collect::<BTreeSet<_>>()
-        };
-        let theirs = b.engine().lease(request.clone()).await?;
-        let (theirs, ours) = (seen(self, &theirs), seen(self, &ours));
-        ensure_eq!(theirs, ours, "the repeat of a lease request");
-        Ok(())
-    }
-
     async fn settle(&mut self, b: &Bench) -> Done {
         let Some((token, ours)) = self.some_token() else { return Ok(()) };
         let outcome: Outcome = match self.random(8) {
@@ -328,55 +245,5 @@ impl Pair {
             _ => return Ok(()),
         };
         self.both(b, op.clone(), op).await.map(drop)
-    }
-}
-
-fn now(b: &Bench) -> Now {
-    Now { wall: b.env().now(), monotonic: b.env().monotonic() }
-}
-
-fn same_delivery(theirs: &Delivery, ours: &Delivery, redriven: bool) -> Done {
-    let id = &ours.message.id;
-    ensure_eq!(theirs.message, ours.message, "the message {id}");
-    if !redriven {
-        ensure_eq!(theirs.attempt, ours.attempt, "the attempt of {id}");
-    }
-    let kinds = |d: &Delivery| -> Vec<CauseKind> { d.causes.iter().map(|c| c.failure.kind).collect() };
-    ensure_eq!(kinds(theirs), kinds(ours), "the causes of {id}");
-    ensure_eq!(theirs.lease, ours.lease, "the lease of {id}");
-    Ok(())
-}
-
-/// What two answers must have in common: the kind of an error, or what happened without places and times.
-fn answer(answer: &Result<Receipt>) -> String {
-    match answer {
-        Err(error) => format!("{:?}", error.kind()),
-        Ok(Receipt::Accepted(a)) => format!("accepted {} duplicate {}", a.id, a.duplicate),
-        Ok(Receipt::Settled(s)) => {
-            format!("settled {} already {} due {}", s.state, s.already, s.due.is_some())
-        }
-        Ok(other) => format!("{other:?}"),
-    }
-}
-
-fn brief(op: &Op) -> String {
-    match op {
-        Op::Enqueue { message, .. } => {
-            let key = message.order_key.as_ref().map(ToString::to_string).unwrap_or_default();
-            format!(
-                "enqueue {} {key} priority {} due {:?} expiry {:?}",
-                message.id,
-                message.priority.get(),
-                message.due,
-                message.expiry
-            )
-        }
-        Op::Settle { token, outcome } => format!("settle {} {outcome:?}", token.id),
-        Op::Cancel { id, .. } => format!("cancel {id}"),
-        Op::Redrive { selection, dry_run, .. } => format!("redrive {:?} dry {dry_run}", selection.ids),
-        Op::Purge { what, selection, dry_run, .. } => {
-            format!("purge {what:?} {:?} dry {dry_run}", selection.ids)
-        }
-        other => other.name().to_owned(),
     }
 }

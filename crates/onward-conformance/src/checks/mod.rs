@@ -10,6 +10,7 @@ mod looking;
 mod order;
 mod records;
 mod retry_dead;
+mod servers;
 mod stress;
 mod time;
 mod transactions;
@@ -35,6 +36,7 @@ impl Suite {
             transactions::CHECKS,
             looking::CHECKS,
             lifecycle::CHECKS,
+            servers::CHECKS,
             agreement::CHECKS,
             stress::CHECKS,
         ]

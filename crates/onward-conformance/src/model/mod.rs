@@ -8,6 +8,7 @@ mod bulk;
 mod engine;
 mod hand_out;
 mod harness;
+mod item;
 mod queue;
 mod records;
 
@@ -15,8 +16,8 @@ pub use engine::ModelEngine;
 pub use harness::ModelHarness;
 
 use onward_core::{
-    BulkId, BulkReport, Cause, CauseKind, Error, Failure, Holder, Inlet, InletConfig, LeaseToken, Message,
-    MessageState, Outcome, Payload, Result, SettledAs, Timestamp,
+    BulkId, BulkReport, Cause, Error, Holder, Inlet, InletConfig, LeaseToken, Message, MessageState, Outcome,
+    Payload, Result, SettledAs, Timestamp,
 };
 use std::time::Duration;
 
@@ -147,72 +148,5 @@ impl Model {
         for record in &mut self.records {
             record.tick(now);
         }
-    }
-}
-
-impl Item {
-    pub(crate) fn held(&self) -> Option<&Held> {
-        match &self.place {
-            Place::Leased(held) => Some(held),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn is_here(&self) -> bool {
-        matches!(self.place, Place::Here)
-    }
-
-    pub(crate) fn is_dead(&self) -> bool {
-        matches!(self.place, Place::Dead(_))
-    }
-
-    fn is_unfinished(&self) -> bool {
-        self.is_here() || self.held().is_some()
-    }
-
-    pub(crate) fn is_ready(&self, now: Now) -> bool {
-        self.is_here() && self.ready <= now.monotonic
-    }
-
-    pub(crate) fn state(&self, now: Now) -> MessageState {
-        match &self.place {
-            Place::Here if self.ready <= now.monotonic => MessageState::Waiting,
-            Place::Here => MessageState::Delayed,
-            Place::Leased(_) => MessageState::Leased,
-            Place::Dead(_) => MessageState::Dead,
-            Place::Gone { state, .. } => *state,
-        }
-    }
-
-    /// Priority with one more for each ageing span waited.
-    pub(crate) fn rank(&self, ageing_ms: u64, now: Now) -> u64 {
-        let waited = now.monotonic.saturating_sub(self.accepted).as_millis() as u64;
-        u64::from(self.message.priority.get()) + waited / ageing_ms.max(1)
-    }
-
-    /// What deduplicates it: its own key, or source and id.
-    fn identity(&self) -> (Option<&str>, &str, &str) {
-        identity(&self.message)
-    }
-
-    fn fail(&mut self, failure: Failure, attempt: u32, worker: &str, causes_max: u32, at: Timestamp) {
-        self.causes.push(Cause { failure: failure.bounded(), attempt, at, worker: worker.into() });
-        if self.causes.len() > causes_max as usize {
-            // The first cause and the latest ones are kept.
-            let second = 1.min(self.causes.len() - 1);
-            self.causes.remove(second);
-        }
-    }
-
-    fn silent(&mut self, kind: CauseKind, causes_max: u32, at: Timestamp) {
-        let worker = self.held().map(|h| h.holder.worker.clone()).unwrap_or_default();
-        self.fail(Failure::new(kind, "no word from its holder"), self.attempts, &worker, causes_max, at);
-    }
-}
-
-fn identity(message: &Message) -> (Option<&str>, &str, &str) {
-    match &message.dedup_key {
-        Some(key) => (Some(key.as_str()), "", ""),
-        None => (None, &message.source, message.id.as_str()),
     }
 }

@@ -1,9 +1,9 @@
 //! One queue of the model: accepting, settling, and what time brings about.
 
-use super::{Bucket, Counts, Item, Model, Now, Place, Queue, identity};
+use super::{Bucket, Counts, Item, Model, Now, Place, Queue, item::identity};
 use onward_core::{
     Accepted, Books, CauseKind, DeliveryGuarantee, Durability, Error, Failure, Inlet, InletConfig,
-    LeaseToken, Message, MessageState, OrderPolicy, Outcome, Overflow, Payload, Position, Result, RetryDelay,
+    LeaseToken, Message, MessageState, OrderPolicy, Outcome, Overflow, Position, Result, RetryDelay,
     SettledAs, StuckHead,
 };
 use std::time::Duration;
@@ -249,47 +249,6 @@ impl Queue {
             purged: self.counts.purged,
             shed: self.counts.shed,
         }
-    }
-}
-
-impl Item {
-    fn new(message: Message, arrival: u64, now: Now) -> Self {
-        let ready = message.due.map_or(now.monotonic, |due| now.until(due));
-        let expires = message.expiry.map(|at| now.until(at));
-        Self {
-            message,
-            original: None,
-            arrival,
-            accepted_at: now.wall,
-            accepted: now.monotonic,
-            ready,
-            expires,
-            attempts: 0,
-            tries: 0,
-            crashes: 0,
-            causes: Vec::new(),
-            progress: None,
-            suspect: false,
-            cancel: false,
-            redriven: false,
-            place: Place::Here,
-        }
-    }
-
-    pub(crate) fn gone(&mut self, state: MessageState, now: Now) {
-        self.place = Place::Gone { state, at: now.monotonic, result: None };
-    }
-
-    pub(crate) fn done(&mut self, result: Option<Payload>, now: Now) {
-        self.place = Place::Gone { state: MessageState::Done, at: now.monotonic, result };
-    }
-
-    /// Back without counting the attempt.
-    pub(crate) fn put_back(&mut self, delay: Duration, now: Now) {
-        self.attempts -= 1;
-        self.tries -= 1;
-        self.place = Place::Here;
-        self.ready = now.monotonic + delay;
     }
 }
 
