@@ -2,7 +2,7 @@
 
 use super::{Double, Fault, wrapper::LONG};
 use onward_core::{
-    Accepted, CancelOutcome, Delivery, Engine, Error, ErrorKind, Guarded, LeaseRequest, LeaseToken, Message,
+    Accepted, CancelOutcome, Delivery, Error, ErrorKind, Guarded, LeaseRequest, LeaseToken, Message,
     MessageId, MessageState, Name, Op, Outcome, Prepared, Receipt, Result, SettledAs,
 };
 

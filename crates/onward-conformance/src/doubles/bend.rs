@@ -2,9 +2,9 @@
 
 use super::{Double, Fault, wrapper::LONG};
 use onward_core::{
-    Cause, CauseKind, Delivery, DeliveryGuarantee, Engine, Failure, Inlet, LeaseRequest, Message,
-    MessageState, MessageView, Name, Op, OrderPolicy, Outcome, Overflow, Payload, Priority, RecordExpect,
-    RequestId, RetryDelay, StuckHead,
+    Cause, CauseKind, Delivery, DeliveryGuarantee, Failure, Inlet, LeaseRequest, Message, MessageState,
+    MessageView, Name, Op, OrderPolicy, Outcome, Overflow, Payload, Priority, RecordExpect, RequestId,
+    RetryDelay, StuckHead,
 };
 use std::time::Duration;
 
