@@ -68,11 +68,15 @@ pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
         (_, Some(key)) => FindBy::OrderKey(key),
         _ => FindBy::State(args.state.into()),
     };
-    let mut left = args.limit;
+    let (mut left, name) = (args.limit, args.inlet.clone());
     let mut query = MessageQuery { inlet: args.inlet, by, after: None, limit: 0 };
     while left > 0 && !context.out.closed() {
         query.limit = usize::try_from(left).unwrap_or(PAGE_MAX).min(PAGE_MAX);
         let (items, more) = page(&*engine, &mut query).await?;
+        if items.is_empty() && left == args.limit {
+            context.out.note(format_args!("nothing of that kind is in {name}"));
+            break;
+        }
         left = left.saturating_sub(items.len() as u64);
         view::list(context, &items);
         if !more {

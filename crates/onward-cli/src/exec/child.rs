@@ -12,7 +12,10 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use std::{
     pin::pin,
     process::{ExitStatus, Stdio},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 use tokio::{
@@ -94,20 +97,27 @@ impl Report {
 struct Group<'a> {
     id: Pid,
     guard: &'a Guard,
+    ended: AtomicBool,
 }
 
 impl Group<'_> {
-    /// What it started and left behind ends with it. Its id stays taken while any process of it lives.
     fn signal(&self, signal: Signal) {
         // A group that has no process any more needs no signal.
         let _ = kill_process_group(self.id, signal);
+    }
+
+    /// What the command started and left behind ends with it. Once only: afterwards the number may be another's.
+    fn end(&self) {
+        if !self.ended.swap(true, Ordering::Relaxed) {
+            self.signal(Signal::KILL);
+            self.guard.remove(self.id);
+        }
     }
 }
 
 impl Drop for Group<'_> {
     fn drop(&mut self) {
-        self.signal(Signal::KILL);
-        self.guard.remove(self.id);
+        self.end();
     }
 }
 
@@ -123,7 +133,7 @@ impl Runner {
         let Some(id) = child.id().and_then(|id| Pid::from_raw(id.cast_signed())) else {
             return Report::not_started("the command has no process id");
         };
-        let group = Group { id, guard: &self.guard };
+        let group = Group { id, guard: &self.guard, ended: AtomicBool::new(false) };
         if let Err(error) = self.guard.add(id) {
             return Report::not_started(error);
         }
@@ -183,7 +193,7 @@ impl Runner {
                 Ended::Stopped(why)
             }
         };
-        group.signal(Signal::KILL);
+        group.end();
         if matches!(ended, Ended::Stopped(_)) {
             let _ = child.wait().await;
         }

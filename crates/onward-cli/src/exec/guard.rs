@@ -11,18 +11,25 @@ use std::{
     io::{BufRead, Write, stdin},
     os::unix::process::CommandExt,
     process::{Child, ChildStdin, Command, Stdio},
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 use tokio::signal::unix::{SignalKind, signal};
 
 /// The hidden command by which the worker starts its guard.
 pub(crate) const COMMAND: &str = "guard-commands";
 
-/// The worker's end of its guard.
+/// The worker's end of its guard. One that dies is replaced, and the new one is told what runs.
 #[derive(Debug)]
 pub(crate) struct Guard {
-    pipe: Mutex<Option<ChildStdin>>,
-    process: Mutex<Child>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    process: Child,
+    /// Gone when the guard is to end.
+    pipe: Option<ChildStdin>,
+    running: BTreeSet<i32>,
 }
 
 impl Guard {
@@ -31,54 +38,84 @@ impl Guard {
     /// # Errors
     /// `Unavailable` when no process can be started.
     pub(crate) fn start() -> Result<Self, Error> {
-        let wrong = |e: std::io::Error| {
-            Error::unavailable(format!("the guard of the commands can't be started: {e}"))
-        };
-        let program = std::env::current_exe().map_err(wrong)?;
-        // Its own group, so that Ctrl-C in the terminal does not end it before the worker has drained.
-        let mut process = Command::new(program)
-            .arg(COMMAND)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()
-            .map_err(wrong)?;
-        let pipe = Mutex::new(process.stdin.take());
-        Ok(Self { pipe, process: Mutex::new(process) })
+        let (process, pipe) = spawn()?;
+        Ok(Self { inner: Mutex::new(Inner { process, pipe, running: BTreeSet::new() }) })
     }
 
     /// From now on this group dies with the worker.
     ///
     /// # Errors
-    /// `Unavailable` when the guard is gone: then nothing may be started.
+    /// `Unavailable` when the guard is gone and no other can be started: then the command may not begin.
     pub(crate) fn add(&self, group: Pid) -> Result<(), Error> {
-        self.tell('+', group)
+        let mut inner = self.lock();
+        let group = group.as_raw_nonzero().get();
+        inner.running.insert(group);
+        match inner.tell('+', group) {
+            Ok(()) => Ok(()),
+            Err(_) => inner.replace(),
+        }
     }
 
     /// This group has ended.
     pub(crate) fn remove(&self, group: Pid) {
-        // A guard that is gone is found out when the next command is to be started.
-        let _ = self.tell('-', group);
+        let mut inner = self.lock();
+        let group = group.as_raw_nonzero().get();
+        inner.running.remove(&group);
+        // A guard that is gone is replaced when the next command is to begin.
+        let _ = inner.tell('-', group);
     }
 
-    fn tell(&self, sign: char, group: Pid) -> Result<(), Error> {
-        let mut pipe = self.pipe.lock().unwrap_or_else(PoisonError::into_inner);
-        let line = format!("{sign}{}\n", group.as_raw_nonzero());
-        let written = pipe.as_mut().map(|pipe| pipe.write_all(line.as_bytes()));
-        match written {
-            Some(Ok(())) => Ok(()),
-            _ => Err(Error::unavailable("the guard of the commands is gone").mend("start the worker again")),
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn tell(&mut self, sign: char, group: i32) -> std::io::Result<()> {
+        let pipe = self.pipe.as_mut().ok_or(std::io::ErrorKind::BrokenPipe)?;
+        pipe.write_all(format!("{sign}{group}\n").as_bytes())
+    }
+
+    fn replace(&mut self) -> Result<(), Error> {
+        self.end();
+        (self.process, self.pipe) = spawn()?;
+        for group in self.running.clone() {
+            self.tell('+', group).map_err(|e| no_guard(&e))?;
         }
+        Ok(())
+    }
+
+    fn end(&mut self) {
+        self.pipe.take();
+        // It ends by itself now; waiting for it leaves no zombie behind.
+        let _ = self.process.wait();
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        self.pipe.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // It ends by itself now; waiting for it leaves no zombie behind.
-        let _ = self.process.lock().unwrap_or_else(PoisonError::into_inner).wait();
+        self.lock().end();
     }
+}
+
+fn spawn() -> Result<(Child, Option<ChildStdin>), Error> {
+    let program = std::env::current_exe().map_err(|e| no_guard(&e))?;
+    // Its own group, so that Ctrl-C in the terminal does not end it before the worker has drained.
+    let mut process = Command::new(program)
+        .arg(COMMAND)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .map_err(|e| no_guard(&e))?;
+    let pipe = process.stdin.take();
+    Ok((process, pipe))
+}
+
+fn no_guard(error: &std::io::Error) -> Error {
+    Error::unavailable(format!("the guard of the commands can't be started: {error}"))
+        .mend("see whether the system lets this user start processes")
 }
 
 /// The guard itself: reads until the worker is gone, then kills.

@@ -230,3 +230,23 @@ fn messages_of_other_types_are_left_to_other_workers() {
     assert_eq!(out, "b\n");
     assert_eq!(view(&place, "a")["state"], "waiting");
 }
+
+#[test]
+#[proves("T6")]
+fn a_guard_that_dies_is_replaced_before_the_next_command_begins() {
+    let place = with(&[("a", "1"), ("b", "2")]);
+    let (go, fifo) = (place.fifo("go"), place.fifo("alive"));
+    let alive = watch(&fifo);
+    let exec = format!(
+        "case $ONWARD_ID in a) echo first; cat {};; b) exec 3>{}; echo second; sleep 600;; esac",
+        go.display(),
+        fifo.display()
+    );
+    let mut worker = place.start(&["work", "q", "--exec", &exec]);
+    worker.says("first");
+    worker.kill_guard();
+    std::fs::write(&go, "").unwrap();
+    worker.says("second");
+    worker.kill();
+    alive.all_have_ended();
+}

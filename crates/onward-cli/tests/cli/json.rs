@@ -8,6 +8,7 @@ use onward_proves::proves;
 fn every_command_speaks_json_lines_on_both_streams_in_success_and_failure() {
     let place = Place::new();
     let message = "{\"id\":\"m\",\"type\":\"t\",\"data\":1}";
+    let beside = place.path(".");
     let calls: &[&[&str]] = &[
         &["queues", "declare", "q"],
         &["enqueue", "q", message],
@@ -35,6 +36,9 @@ fn every_command_speaks_json_lines_on_both_streams_in_success_and_failure() {
         &["stats"],
         &["balance"],
         &["queues", "drop", "q"],
+        &["verify"],
+        &["verify", "no-such-folder"],
+        &["bench", "--dir", beside.to_str().unwrap(), "--for", "10ms", "--producers", "2"],
         &["no-such-command"],
     ];
     for call in calls {

@@ -200,6 +200,21 @@ impl Live {
         assert!(sent.success());
     }
 
+    /// Kills the process that guards this worker's commands, and no other.
+    pub(crate) fn kill_guard(&self) {
+        let parent = format!("PPid:\t{}\n", self.child.id());
+        let is_guard = |process: &Path| {
+            let status = std::fs::read_to_string(process.join("status")).unwrap_or_default();
+            let command = std::fs::read(process.join("cmdline")).unwrap_or_default();
+            status.contains(&parent) && String::from_utf8_lossy(&command).contains("guard-commands")
+        };
+        let processes = std::fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
+        let guards: Vec<PathBuf> = processes.filter(|process| is_guard(process)).collect();
+        assert_eq!(guards.len(), 1, "{guards:?}");
+        let id = guards[0].file_name().unwrap();
+        assert!(Command::new("kill").arg("-9").arg(id).status().unwrap().success());
+    }
+
     /// SIGKILL, and the end that follows.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();

@@ -44,3 +44,18 @@ fn nothing_is_coloured_where_no_terminal_is() {
     assert!(!place.run(&["queues"]).ok().contains('\u{1b}'));
     assert!(!place.run(&["peek", "nobody"]).stderr.contains('\u{1b}'));
 }
+
+#[test]
+#[proves("T58")]
+fn the_first_example_of_the_documentation_prints_something_and_is_safe_to_run_twice() {
+    let place = Place::new();
+    let page = include_str!("../../../../docs/cli.md");
+    let example = page.split("```sh\n").nth(1).unwrap().split("```").next().unwrap();
+    assert_eq!(example.lines().count(), 5);
+    let bin = std::path::Path::new(env!("CARGO_BIN_EXE_onward")).parent().unwrap();
+    let script = format!("set -e; PATH=\"{}:$PATH\"; {example}", bin.display());
+    for _ in 0..2 {
+        let out = place.shell(&script, &[]).ok();
+        assert!(out.contains("ada@example.com") && out.contains("balance"), "{out}");
+    }
+}

@@ -41,21 +41,25 @@ pub(super) async fn list(context: &Context, args: ListArgs) -> Outcome {
         None => topology.inlets.into_iter().map(|(inlet, _)| inlet).collect(),
     };
     let selection = args.filters.selection(&[], context.env.now());
-    let mut left = selection.limit.unwrap_or(u64::MAX);
+    let most = selection.limit.unwrap_or(u64::MAX);
+    let mut left = most;
     for inlet in inlets {
         let mut query = MessageQuery::state(inlet, MessageState::Dead, PAGE_MAX);
         let mut more = true;
         while more && left > 0 && !context.out.closed() {
             let items;
             (items, more) = page(&*engine, &mut query).await?;
-            let most = usize::try_from(left).unwrap_or(usize::MAX);
+            let room = usize::try_from(left).unwrap_or(usize::MAX);
             let found: Vec<MessageView> =
-                items.into_iter().filter(|item| matches(&selection, item)).take(most).collect();
+                items.into_iter().filter(|item| matches(&selection, item)).take(room).collect();
             left -= found.len() as u64;
             if !found.is_empty() {
                 view::dead(context, &found);
             }
         }
+    }
+    if left == most {
+        context.out.note("no dead letters");
     }
     Ok(Exit::Ok)
 }
