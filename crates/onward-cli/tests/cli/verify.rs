@@ -106,8 +106,8 @@ fn a_disk_that_refuses_to_be_written_ends_the_command_and_what_was_acknowledged_
     let place = place();
     // No file may be written behind its first 500 KiB from here on.
     let limited = "trap '' XFSZ; ulimit -f 1000; exec \"$0\" enqueue full --file \"$1\"";
-    let lines: String =
-        (0..4_000).map(|n| format!("{{\"id\":\"m{n}\",\"type\":\"t\",\"data\":{n}}}\n")).collect();
+    let line = |n| format!("{{\"id\":\"m{n}\",\"type\":\"t\",\"data\":\"{n:0>500}\"}}\n");
+    let lines: String = (0..4_000).map(line).collect();
     let file = place.file("lines.jsonl", &lines);
     let output = place.shell(limited, &[env!("CARGO_BIN_EXE_onward"), &file]);
     assert_eq!(output.code, Some(74), "{output:?}");
