@@ -92,17 +92,15 @@ impl Care {
     /// `Full` and `Unavailable` from the disk: to be tried again. `Poisoned`: the log takes no more writes.
     pub(crate) fn step(&self, held: &dyn Held) -> Result<CareReport> {
         let mut seen = self.seen.lock();
-        let mut report = CareReport::default();
         if let Some(failure) = self.store.relay.failure() {
             return Err(failure);
         }
         self.attest_when_idle(&mut seen);
-        report.moved = self.move_sparse(held, &mut seen)?;
-        if self.snapshot_due(&seen) {
-            report.snapshot_bytes = self.snapshot(held, &mut seen)?;
-        }
-        report.released = self.release(&seen)?;
-        Ok(report)
+        // What fails must not keep the others from giving space back: on a full disk each helps the next.
+        let moved = self.move_sparse(held, &mut seen);
+        let snapshot = if self.snapshot_due(&seen) { self.snapshot(held, &mut seen) } else { Ok(None) };
+        let released = self.release(&seen);
+        Ok(CareReport { snapshot_bytes: snapshot?, moved: moved?, released: released? })
     }
 
     /// One step; what went wrong is shown in health until a step goes well.
@@ -226,6 +224,10 @@ impl Care {
         for segment in complete.collect::<Vec<_>>() {
             let used = self.store.use_of.lock().live.of(segment.index);
             let quiet = seen.live_before.insert(segment.index, used.live) == Some(used.live);
+            // On a full disk one at a time, so that the reserve is not used up before anything is given back.
+            if self.is_urgent() && moved > 0 {
+                continue;
+            }
             if quiet && used.live > 0 && used.live * SPARSE <= used.bodies {
                 moved += self.move_segment(held, segment)?;
             }

@@ -218,3 +218,27 @@ fn a_frozen_state_stays_as_it_was_whatever_becomes_of_the_first() {
     assert_eq!(pieces(&frozen), then);
     assert_ne!(sim.engine.inner().with_state(pieces), then);
 }
+
+#[test]
+#[proves("LOG17", "G3")]
+fn a_finished_id_and_a_settled_token_are_still_known_after_a_restart() {
+    for snapshot in [false, true] {
+        let (disk, env) = (SimDisk::new(SECTOR), SimEnv::new(1));
+        let sim = Sim::open(&disk, &env).unwrap();
+        let first = sim.enqueue("m").unwrap();
+        let delivery = sim.lease().unwrap().unwrap();
+        sim.ack(&delivery).unwrap();
+        if snapshot {
+            sim.engine.snapshot().unwrap().unwrap();
+        }
+        let (_, sim) = restart(sim, &disk);
+        let again = sim.enqueue("m").unwrap();
+        assert!(again.duplicate && !first.duplicate);
+        assert!(sim.there().is_empty());
+        // The answer to the ack may have been lost: the same again is no error, another outcome is.
+        sim.ack(&delivery).unwrap();
+        let failure = Failure::new(CauseKind::Permanent, "late");
+        let other = sim.settle(delivery.token, Outcome::Reject { failure }).unwrap_err();
+        assert_eq!(other.kind(), ErrorKind::Conflict, "{other}");
+    }
+}

@@ -1,8 +1,10 @@
 //! Space comes back: segments go once nobody needs them, and what outlives its segment is copied forward.
 
 use super::desk::{Desk, SECTOR, SEGMENT_BYTES, Sent, snapshots};
+use super::sim::{self, Sim};
+use onward_core::{CauseKind, Engine, Failure, Outcome};
 use onward_proves::proves;
-use onward_sim::{Loss, SimDisk};
+use onward_sim::{Loss, SimDisk, SimEnv};
 
 /// Enqueues `count` messages of about 700 bytes, durable.
 fn fill(desk: &Desk, from: u64, count: u64) -> Vec<Sent> {
@@ -111,4 +113,41 @@ fn a_full_disk_can_be_emptied_by_draining() {
     assert!(desk.segments().len() <= 4, "{:?}", desk.segments());
     fill(&desk, 10_000, 20);
     assert_eq!(snapshots(&disk).len(), 2);
+}
+
+#[test]
+#[proves("LOG5", "LOG16")]
+fn a_full_disk_gives_space_back_although_each_segment_has_something_that_nobody_takes() {
+    let (disk, env) = (SimDisk::new(SECTOR), SimEnv::new(1));
+    let sim = Sim::open(&disk, &env).unwrap();
+    sim.enqueue("m0").unwrap();
+    disk.limit_space(Some(disk.used() + 20 * sim::SEGMENT_BYTES));
+    let mut accepted = 1;
+    while sim.enqueue(&format!("m{accepted}")).is_ok() {
+        accepted += 1;
+        assert!(accepted < 5000, "the disk never got full");
+    }
+    let mut kept = 0;
+    for n in 0..accepted {
+        let delivery = sim.lease().unwrap().unwrap();
+        if n % 10 == 0 {
+            let failure = Failure::new(CauseKind::Permanent, "broken");
+            sim.settle(delivery.token, Outcome::Reject { failure }).unwrap();
+            kept += 1;
+        } else {
+            sim.ack(&delivery).unwrap();
+        }
+        // As the folder's own thread does, which finds out by itself when one step was in vain.
+        let _ = sim.engine.care();
+        sim.flush();
+    }
+    for _ in 0..40 {
+        let _ = sim.engine.care();
+        sim.flush();
+    }
+    assert_eq!(sim.there().len(), kept, "dead letters are kept");
+    for n in 0..accepted / 2 {
+        sim.enqueue(&format!("again {n}")).unwrap_or_else(|error| panic!("{n} of {accepted}: {error}"));
+    }
+    assert!(sim.engine.health().writable);
 }
