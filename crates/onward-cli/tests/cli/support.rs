@@ -8,7 +8,6 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::mpsc::{Receiver, channel},
-    thread::JoinHandle,
     time::Duration,
 };
 use tempfile::TempDir;
@@ -132,21 +131,25 @@ impl Place {
 }
 
 /// The reading end of a named pipe.
-pub(crate) struct Alive(JoinHandle<()>);
+pub(crate) struct Alive(Receiver<()>);
 
 /// Begins to read a named pipe: whoever opens it for writing is then not held up.
 pub(crate) fn watch(fifo: &Path) -> Alive {
-    let fifo = fifo.to_owned();
-    Alive(std::thread::spawn(move || {
+    let (fifo, (ended, end)) = (fifo.to_owned(), channel());
+    std::thread::spawn(move || {
         let mut text = String::new();
         std::fs::File::open(fifo).unwrap().read_to_string(&mut text).unwrap();
-    }))
+        // A test that failed meanwhile no longer waits.
+        let _ = ended.send(());
+    });
+    Alive(end)
 }
 
 impl Alive {
     /// Waits until every process that has the pipe open for writing has ended.
+    #[track_caller]
     pub(crate) fn all_have_ended(self) {
-        self.0.join().unwrap();
+        self.0.recv_timeout(PATIENCE).expect("a process still runs");
     }
 }
 
