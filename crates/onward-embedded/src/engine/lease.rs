@@ -2,6 +2,7 @@
 
 use super::{
     Bodies, Core, Inner, Matches,
+    bounds::{check, check_term},
     core::{refused, signal_of},
     signal::Signal,
     waits::Mark,
@@ -12,17 +13,10 @@ use crate::{
 };
 use futures::future::select_all;
 use onward_core::{
-    Delivery, DeliveryGuarantee, Error, ErrorKind, Extended, LEASE_COUNT_MAX, LEASE_INLETS_MAX,
-    LEASE_WAIT_SECS_MAX, LeaseRequest, LeaseToken, Result, RetryHint, Timestamp,
+    Delivery, DeliveryGuarantee, Error, ErrorKind, Extended, LEASE_COUNT_MAX, LeaseRequest, LeaseToken,
+    Result, RetryHint, Timestamp,
 };
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
-
-/// Shortest lease.
-const LEASE_MIN: Duration = Duration::from_millis(10);
-/// Longest term of a lease; extensions may go on for ever.
-const LEASE_MAX: Duration = Duration::from_secs(12 * 3600);
-/// Most types of one request.
-const ACCEPTS_MAX: usize = 256;
 
 enum Tried {
     /// With the end that must be reached before the answer, and by which mark.
@@ -271,42 +265,4 @@ fn mark_of(state: &State, picked: &[Picked]) -> Mark {
         queue.is_some_and(|queue| queue.config.guarantee == DeliveryGuarantee::AtMostOnce)
     };
     if picked.iter().any(once) { Mark::Synced } else { Mark::Written }
-}
-
-fn check(request: &LeaseRequest) -> Result<()> {
-    let must = |holds: bool, field: &str, what: String| match holds {
-        true => Ok(()),
-        false => Err(Error::invalid(what).at(format!("`{field}`"))),
-    };
-    let count = request.count_max as usize;
-    must(
-        (1..=LEASE_COUNT_MAX).contains(&count),
-        "count_max",
-        format!("is {count}; use 1 to {LEASE_COUNT_MAX}"),
-    )?;
-    let inlets = request.inlets.len();
-    must(
-        (1..=LEASE_INLETS_MAX).contains(&inlets),
-        "inlets",
-        format!("has {inlets}; name 1 to {LEASE_INLETS_MAX}"),
-    )?;
-    let wait = request.wait;
-    must(
-        wait <= Duration::from_secs(LEASE_WAIT_SECS_MAX),
-        "wait",
-        format!("is {wait:?}; wait at most {LEASE_WAIT_SECS_MAX} s, then ask again"),
-    )?;
-    must(request.inlets.iter().all(|inlet| inlet.weight >= 1), "weight", "is 0; use at least 1".to_owned())?;
-    let accepts = request.accepts.len();
-    must(accepts <= ACCEPTS_MAX, "accepts", format!("has {accepts} types; name at most {ACCEPTS_MAX}"))?;
-    request.lease.map_or(Ok(()), check_term)
-}
-
-fn check_term(term: Duration) -> Result<()> {
-    if (LEASE_MIN..=LEASE_MAX).contains(&term) {
-        return Ok(());
-    }
-    Err(Error::invalid(format!("is {term:?}"))
-        .at("the lease")
-        .mend("use 10 ms to 12 h, and extend it while at work"))
 }

@@ -1,5 +1,6 @@
 //! The engine over any store: one lock around state and append, never held across waiting.
 
+mod bounds;
 mod clock;
 mod commit;
 mod core;
