@@ -56,6 +56,8 @@ const KINDS: [Kind; 15] = [
 ];
 
 const HOUR: i64 = 3_600_000_000;
+/// Turns within which the engine notices free space.
+const NOTICED_WITHIN_TURNS: u64 = 40;
 /// Faults of one run, at least and at most.
 const FAULTS: (u64, u64) = (2, 6);
 
@@ -67,6 +69,8 @@ pub(crate) struct Faults {
     pub(crate) counters: Counters,
     /// The disk is full until so many calls were made.
     full_until: Option<u64>,
+    /// By then the engine has noticed that there is space again.
+    noticed_by: u64,
     /// The power goes at a step of the disk that was named.
     power_goes: bool,
     /// A write or a sync was made to fail.
@@ -90,6 +94,7 @@ impl Faults {
             planned,
             counters,
             full_until: None,
+            noticed_by: 0,
             power_goes: false,
             breaks: false,
             closing: false,
@@ -115,7 +120,8 @@ impl Faults {
     /// Whether something that is broken explains an error.
     pub(crate) fn explain(&self, error: &Error) -> bool {
         match error.kind() {
-            ErrorKind::Full => self.full_until.is_some(),
+            // The engine notices free space the next time that it asks for some.
+            ErrorKind::Full => self.full_until.is_some() || self.turns < self.noticed_by,
             ErrorKind::Unavailable => self.breaks || self.power_goes || self.full_until.is_some(),
             ErrorKind::Poisoned => self.breaks || self.power_goes,
             ErrorKind::Closed => self.closing,
@@ -197,6 +203,7 @@ pub(crate) fn look_after(run: &mut Run) {
     if run.faults.full_until.is_some_and(|until| run.faults.turns >= until) {
         run.folder.disk.limit_space(None);
         run.faults.full_until = None;
+        run.faults.noticed_by = run.faults.turns + NOTICED_WITHIN_TURNS;
         run.workload.large = false;
     }
     if run.faults.power_goes && run.folder.disk.is_off() {
@@ -275,6 +282,9 @@ impl Run {
 
     /// Somebody else opens the folder: refused, without harm.
     fn open_twice(&mut self) {
+        if self.folder.disk.is_off() {
+            return;
+        }
         self.faults.counters.second_openings += 1;
         let before = self.folder.disk.step_count();
         match self.folder.open_again() {

@@ -149,7 +149,7 @@ fn two_at_once(
     report: &mut Report,
 ) {
     let moved = |redrive: &&Event| redrive.ended > first.called && redrive.called < second.ended;
-    if life.redrives.iter().any(moved) {
+    if life.redrives.iter().any(moved) || life.reborn(first.ended, second.ended) {
         return;
     }
     if life.rules.at_most_once {
@@ -178,7 +178,7 @@ fn two_at_once(
             until = until.max(restart.ended.at + term);
         }
     }
-    if second.ended.at < until && !life.reborn(first.ended, second.ended) {
+    if second.ended.at < until {
         let what = format!(
             "was handed out at {:?} as attempt {} while attempt {} was leased until {until:?}",
             second.ended.at, given.attempt, held.attempt

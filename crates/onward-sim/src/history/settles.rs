@@ -134,7 +134,6 @@ fn attempts(life: &Life<'_>, lives: &Lives<'_>, report: &mut Report) {
 /// Attempts before `by` that must be counted: received, not given back, not forgotten in a power cut, and not
 /// from before a redrive.
 fn counted(life: &Life<'_>, lives: &Lives<'_>, before: &[(&Event, &Delivered)], by: Moment) -> usize {
-    let anew = life.redrives.iter().filter(|redrive| redrive.called < by).map(|redrive| redrive.called).max();
     let counts = |(event, delivered): &&(&Event, &Delivered)| {
         let given_back = life.settled(&delivered.token).any(|(_, settled)| settled.how == How::Release);
         let suspected = lives
@@ -144,7 +143,7 @@ fn counted(life: &Life<'_>, lives: &Lives<'_>, before: &[(&Event, &Delivered)], 
         let forgotten = lives
             .restarts_between(event.ended, by)
             .any(|(_, restart)| restart.power_cut || !lives.contract.leases_survive_death);
-        let since = anew.is_none_or(|anew| event.ended > anew);
+        let since = life.redrives.iter().all(|redrive| redrive.called >= by || redrive.ended < event.called);
         since && !given_back && !suspected && !forgotten
     };
     before.iter().filter(counts).count()
