@@ -3,6 +3,7 @@
 mod core;
 mod fact;
 mod message;
+mod parts;
 pub(crate) mod wire;
 
 pub(crate) use fact::{Encoded, decode, decode_body, encode};

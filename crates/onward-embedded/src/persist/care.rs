@@ -10,14 +10,13 @@ use super::ballast;
 use super::error::{io_error, log_error};
 use super::folder::Disks;
 use super::live::segment_of;
-use super::log_store::{LogStore, unreadable};
+use super::log_store::LogStore;
+use super::mover::move_segment;
 use super::snapshot::{Image, StorePart};
 use super::snapshot_file;
-use crate::codec::decode;
-use crate::{At, Fact, MessageRef, State};
-use bytes::Bytes;
-use onward_core::{Error, Position, Result, Timestamp};
-use onward_log::{LogError, RecordRef, SEGMENT_SPAN, SegmentInfo};
+use crate::{Fact, State};
+use onward_core::{Error, Position, Result};
+use onward_log::SEGMENT_SPAN;
 use parking_lot::Mutex;
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -229,103 +228,16 @@ impl Care {
                 continue;
             }
             if quiet && used.live > 0 && used.live * SPARSE <= used.bodies {
-                moved += self.move_segment(held, segment)?;
+                moved += move_segment(&self.store, held, segment.index, self.move_bytes_max)?;
             }
         }
         let there: Vec<u32> = self.store.log.segments().iter().map(|segment| segment.index).collect();
         seen.live_before.retain(|index, _| there.contains(index));
         Ok(moved)
     }
-
-    fn move_segment(&self, held: &dyn Held, segment: SegmentInfo) -> Result<u64> {
-        let mut mover = Mover { care: self, held, batch: Vec::new(), bytes: 0, moved: 0, problem: None };
-        let from = onward_log::Position::at(segment.index, 0);
-        let to = onward_log::Position::at(segment.index + 1, 0);
-        let scanned = self.store.log.scan(from, to, &mut |record| mover.record(record));
-        match (mover.problem.take(), scanned) {
-            (Some(problem), _) => return Err(problem),
-            (None, Err(error)) => return Err(log_error(error)),
-            (None, Ok(_)) => {}
-        }
-        mover.flush()?;
-        Ok(mover.moved)
-    }
 }
 
 /// Segments before this one are not read by a start from either of two snapshots.
 fn covered(seen: &Seen) -> u32 {
     seen.snapshots.get(SNAPSHOTS_KEPT - 1).map_or(0, |position| segment_of(position.0))
-}
-
-/// A body that may have to be copied forward.
-struct Candidate {
-    at: At,
-    edition: bool,
-    position: u64,
-    fact: Fact,
-}
-
-/// Goes over a segment and copies forward, in small batches, what is still needed.
-struct Mover<'a> {
-    care: &'a Care,
-    held: &'a dyn Held,
-    batch: Vec<Candidate>,
-    bytes: usize,
-    moved: u64,
-    problem: Option<Error>,
-}
-
-impl Mover<'_> {
-    /// Takes one record. The log's walk is ended by an error of its own kind; ours is kept beside it.
-    fn record(&mut self, record: RecordRef<'_>) -> std::result::Result<(), LogError> {
-        let taken = self.take(record);
-        taken.map_err(|problem| {
-            let text = problem.to_string();
-            self.problem = Some(problem);
-            LogError::Invalid(text)
-        })
-    }
-
-    fn take(&mut self, record: RecordRef<'_>) -> Result<()> {
-        let Some(candidate) = candidate(record)? else { return Ok(()) };
-        self.bytes += record.bytes.len();
-        self.batch.push(candidate);
-        if self.bytes >= self.care.move_bytes_max { self.flush() } else { Ok(()) }
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        let batch = std::mem::take(&mut self.batch);
-        self.bytes = 0;
-        if batch.is_empty() {
-            return Ok(());
-        }
-        let mut moved = 0;
-        self.held.write(&mut |state| {
-            let needed = |c: &&Candidate| state.body_at(c.at, c.edition) == Some(c.position);
-            let facts: Vec<Fact> = batch.iter().filter(needed).map(|c| c.fact.clone()).collect();
-            moved = facts.len() as u64;
-            facts
-        })?;
-        self.moved += moved;
-        Ok(())
-    }
-}
-
-/// What a record's body would be copied forward as.
-fn candidate(record: RecordRef<'_>) -> Result<Option<Candidate>> {
-    let fact = decode(record.kind, &Bytes::copy_from_slice(record.bytes))
-        .map_err(|malformed| unreadable(record.position, malformed.0))?;
-    let position = record.position.0;
-    let accepted = Timestamp::from_micros(record.time);
-    let (at, edition, accepted_at, message) = match fact {
-        Fact::Enqueued { inlet, message, marks, .. } => {
-            let at = At { inlet, message: MessageRef { seq: position, id_hash: marks.id } };
-            (at, false, accepted, message)
-        }
-        Fact::Edited { at, message } => (at, true, accepted, message),
-        Fact::Moved { at, edition, accepted_at, message } => (at, edition, accepted_at, message),
-        _ => return Ok(None),
-    };
-    let fact = Fact::Moved { at, edition, accepted_at, message };
-    Ok(Some(Candidate { at, edition, position, fact }))
 }

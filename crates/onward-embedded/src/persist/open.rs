@@ -7,12 +7,8 @@ use super::keeper::Keeper;
 use super::log_store::{Last, LogStore};
 use super::recover::{OpenReport, Recovered, recover};
 use super::snapshot::StorePart;
-use crate::{Embedded, Fact, Options, State, Store};
-use onward_core::{
-    AtomicScope, BoxStream, Capabilities, Delivery, Durability, Engine, Env, Error, EventRead, EventSlice,
-    Extended, Fut, Health, Hint, Inlet, Interest, LeaseRequest, LeaseToken, MessageQuery, MessageView, Op,
-    Page, Prepared, Receipt, Record, RecordQuery, Result, Stats, Topology, TopologyChange, TopologyDiff,
-};
+use crate::{Embedded, Fact, Options, State};
+use onward_core::{AtomicScope, Durability, Env, Error, Result};
 use onward_log::Disk;
 use parking_lot::Mutex;
 use std::{
@@ -52,18 +48,18 @@ impl Default for OpenOptions {
     }
 }
 
-type OnLog = Embedded<Arc<LogStore>>;
+pub(super) type OnLog = Embedded<Arc<LogStore>>;
 
 /// The embedded engine on a data folder.
 ///
-/// Guarantees: what [`Engine`] says, durable as [`OpenOptions::durability`] says; one process has the folder at a time.
+/// Guarantees: what [`onward_core::Engine`] says, durable as [`OpenOptions::durability`] says; one process has the folder at a time.
 /// Dropping it writes and syncs what was appended, and frees the folder; closing it first also leaves a snapshot, so that
 /// the next start is short.
 #[derive(Debug)]
 pub struct EmbeddedEngine {
     /// First, so that its thread has ended before the rest goes.
-    keeper: Mutex<Option<Keeper>>,
-    engine: Arc<OnLog>,
+    pub(super) keeper: Mutex<Option<Keeper>>,
+    pub(super) engine: Arc<OnLog>,
     care: Arc<Care>,
     report: OpenReport,
 }
@@ -197,110 +193,4 @@ fn last_snapshot(care: &Arc<Care>, held: Weak<dyn Held>) -> Last {
             let _ = care.snapshot_now(&*held);
         }
     }))
-}
-
-/// Everything is the inner engine's, but for the end of the folder's care.
-#[deny(clippy::missing_trait_methods)]
-impl Engine for EmbeddedEngine {
-    fn capabilities(&self) -> Capabilities {
-        self.engine.capabilities()
-    }
-
-    fn prepare(&self, ops: Vec<Op>) -> Result<Prepared> {
-        self.engine.prepare(ops)
-    }
-
-    fn declare(&self, change: TopologyChange) -> Fut<'_, TopologyDiff> {
-        self.engine.declare(change)
-    }
-
-    fn topology(&self) -> Fut<'_, Topology> {
-        self.engine.topology()
-    }
-
-    fn commit(&self, ops: Prepared) -> Fut<'_, Vec<Receipt>> {
-        self.engine.commit(ops)
-    }
-
-    fn submit(&self, commits: Vec<Prepared>) -> Fut<'_, Vec<Result<Vec<Receipt>>>> {
-        self.engine.submit(commits)
-    }
-
-    fn lease(&self, request: LeaseRequest) -> Fut<'_, Vec<Delivery>> {
-        self.engine.lease(request)
-    }
-
-    fn extend(&self, leases: Vec<LeaseToken>, by: Duration) -> Fut<'_, Vec<Result<Extended>>> {
-        self.engine.extend(leases, by)
-    }
-
-    fn find(&self, query: MessageQuery) -> Fut<'_, Page<MessageView>> {
-        self.engine.find(query)
-    }
-
-    fn read_events(&self, read: EventRead) -> Fut<'_, EventSlice> {
-        self.engine.read_events(read)
-    }
-
-    fn get_records(&self, query: RecordQuery) -> Fut<'_, Page<Record>> {
-        self.engine.get_records(query)
-    }
-
-    fn stats(&self, inlets: Vec<Inlet>) -> Fut<'_, Vec<Stats>> {
-        self.engine.stats(inlets)
-    }
-
-    fn watch(&self, interest: Interest) -> BoxStream<Hint> {
-        self.engine.watch(interest)
-    }
-
-    fn health(&self) -> Health {
-        self.engine.health()
-    }
-
-    fn close(&self, drain: Duration) -> Fut<'_, ()> {
-        drop(self.keeper.lock().take());
-        self.engine.close(drain)
-    }
-}
-
-/// A store may be shared with who takes care of it.
-impl<S: Store> Store for Arc<S> {
-    fn append(
-        &self,
-        time: onward_core::Timestamp,
-        class: crate::Class,
-        facts: &[Fact],
-        positions: &mut Vec<u64>,
-    ) -> Result<u64, crate::AppendError> {
-        (**self).append(time, class, facts, positions)
-    }
-
-    fn read(&self, position: u64) -> Result<crate::Stored> {
-        (**self).read(position)
-    }
-
-    fn released(&self, positions: &[u64]) {
-        (**self).released(positions);
-    }
-
-    fn progress(&self) -> crate::Progress {
-        (**self).progress()
-    }
-
-    fn observe(&self, observer: Arc<dyn crate::StoreObserver>) {
-        (**self).observe(observer);
-    }
-
-    fn durability(&self) -> Durability {
-        (**self).durability()
-    }
-
-    fn problems(&self) -> Vec<onward_core::Problem> {
-        (**self).problems()
-    }
-
-    fn close(&self) -> Result<()> {
-        (**self).close()
-    }
 }

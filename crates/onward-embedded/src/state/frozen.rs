@@ -8,6 +8,8 @@ const EXPECTED_MAX: u64 = 1 << 24;
 /// Places of the index that are filled together: so many bits of the hash below, and parts above.
 const PART_SHIFT: u32 = 15;
 const PARTS: usize = 512;
+/// From so many messages on, an index does not stay within the processor's cache.
+const LARGE: u64 = 1 << 16;
 
 impl State {
     /// A state that gives the same pieces, whatever becomes of this one. It is good for nothing else.
@@ -51,22 +53,32 @@ impl Queue {
     pub(super) fn expect(&mut self, messages: u64) {
         let (slab, room) = (&self.slab, messages.min(EXPECTED_MAX) as usize);
         self.index.reserve(room, |slot| slab.get(*slot).marks.id);
+        if messages < LARGE {
+            return;
+        }
+        // Hashes spread evenly, so each part gets about as much; what is made at once is given back at once.
+        let each = room / PARTS + room / (PARTS * 16) + 16;
+        self.unindexed = (0..PARTS).map(|_| Vec::with_capacity(each)).collect();
     }
 
-    /// Remembers a message for [`Queue::index_all`].
-    pub(super) fn index_later(&mut self, id_hash: u64, slot: u32) {
-        if self.unindexed.is_empty() {
-            self.unindexed.resize(PARTS, Vec::new());
+    /// Puts a message into the index, or remembers it for [`Queue::index_all`] where there are many.
+    pub(super) fn index_restored(&mut self, id_hash: u64, slot: u32) {
+        match self.unindexed.get_mut((id_hash >> PART_SHIFT) as usize % PARTS) {
+            Some(part) => part.push((id_hash, slot)),
+            None => self.index(id_hash, slot),
         }
-        self.unindexed[(id_hash >> PART_SHIFT) as usize % PARTS].push((id_hash, slot));
+    }
+
+    fn index(&mut self, id_hash: u64, slot: u32) {
+        let slab = &self.slab;
+        self.index.insert_unique(id_hash, slot, |slot| slab.get(*slot).marks.id);
     }
 
     /// Puts what was remembered into the index, a part after the other: each stays within the processor's cache, where
     /// millions at random places would each wait for memory.
     pub(super) fn index_all(&mut self) {
-        let slab = &self.slab;
         for (id_hash, slot) in std::mem::take(&mut self.unindexed).into_iter().flatten() {
-            self.index.insert_unique(id_hash, slot, |slot| slab.get(*slot).marks.id);
+            self.index(id_hash, slot);
         }
     }
 }

@@ -93,7 +93,7 @@ impl Queue {
         let seq = image.seq;
         let id = entry.marks.id;
         let slot = self.put(entry, image.side);
-        self.index_later(id, slot);
+        self.index_restored(id, slot);
         match (status, dead, ended) {
             (Status::Dead, Some((position, time)), _) => {
                 self.release_unique(slot);
