@@ -170,8 +170,10 @@ fn two_at_once(
         let answered = event.answer == Answer::Ok && event.ended <= second.ended;
         *token == &held.token && event.maybe() && !answered && event.called < second.ended
     });
-    let shortened = unanswered.map(|(event, _, lease)| event.called.at + *lease).min();
-    until = until.min(shortened.unwrap_or(until));
+    let mut term = term;
+    for (event, _, lease) in unanswered {
+        (until, term) = (until.min(event.called.at + *lease), term.min(*lease));
+    }
     for (restart, _) in lives.restarts_between(first.ended, second.ended) {
         // What had ended before does not begin anew.
         if until > restart.called.at {
