@@ -194,3 +194,30 @@ async fn causes_are_bounded_keeping_the_first_and_the_latest() {
     let attempts: Vec<_> = view.causes.iter().map(|cause| cause.attempt).collect();
     assert_eq!(attempts, [1, 2, 9, 10]);
 }
+
+#[tokio::test]
+#[proves("T9", "T10")]
+async fn thousands_of_leases_that_end_in_full_dead_letters_hide_no_other_message() {
+    let bench = Bench::new();
+    let once = RetryPolicy { attempts_max: 1, ..RetryPolicy::default() };
+    bench.declare(InletConfig { retry: once, dead_max: 1, lease_ms: 1_000, ..InletConfig::default() }).await;
+    let ops = |queue: &str, count: u32| -> Vec<Op> {
+        let one = |n| bench.message(&format!("{queue}-{n}")).build(&*bench.env).unwrap();
+        (0..count).map(|n| Op::Enqueue { queue: queue.parse().unwrap(), message: Box::new(one(n)) }).collect()
+    };
+    bench.commit(ops(QUEUE, 3_000)).await.unwrap();
+    bench.commit(ops("other", 1)).await.unwrap();
+    assert_eq!(bench.lease_many("p1", 3_000).await.len(), 3_000);
+    let other = || {
+        let inlets = vec![WeightedInlet { inlet: Inlet::queue("other").unwrap(), weight: 1 }];
+        LeaseRequest { inlets, lease: Some(secs(1)), ..bench.request("p1") }
+    };
+    assert_eq!(bench.engine.lease(other()).await.unwrap().len(), 1);
+    bench.step(secs(2));
+    // The first failure of a queue with default rules waits for at most a second.
+    bench.step(secs(2));
+    let again = bench.engine.lease(other()).await.unwrap();
+    assert_eq!(again.iter().map(|d| d.attempt).collect::<Vec<_>>(), [2]);
+    let stats = bench.stats().await;
+    assert_eq!((stats.books.dead, stats.stopped_dead_full), (3_000, true), "nothing was dropped");
+}

@@ -110,3 +110,48 @@ async fn a_commit_that_fails_leaves_no_claim() {
     assert_eq!(kind(failed), ErrorKind::Conflict);
     assert!(!bench.enqueue(bench.message("b").unique_key("report")).await.unwrap().duplicate);
 }
+
+/// A hundred messages with ids of their own and one unique key.
+fn hundred(bench: &Bench) -> Vec<Prepared> {
+    let one = |n: u32| {
+        let message =
+            Box::new(bench.message(&format!("m{n}")).unique_key("report").build(&*bench.env).unwrap());
+        bench.engine.prepare(vec![Op::Enqueue { queue: name(), message }]).unwrap()
+    };
+    (0..100).map(one).collect()
+}
+
+/// One is new, and all the others name it.
+fn one_of_a_hundred(receipts: &[Receipt]) {
+    let accepted: Vec<&Accepted> =
+        receipts.iter().map(|r| if let Receipt::Accepted(a) = r { a } else { panic!("{r:?}") }).collect();
+    let new: Vec<&MessageId> = accepted.iter().filter(|a| !a.duplicate).map(|a| &a.id).collect();
+    assert_eq!((accepted.len(), new.len()), (100, 1));
+    assert!(accepted.iter().all(|a| a.id == *new[0]), "every repeat is told the id that exists");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[proves("T44", "T56")]
+async fn of_a_hundred_concurrent_enqueues_of_one_unique_key_one_is_new() {
+    let bench = std::sync::Arc::new(Bench::new());
+    let insert = |prepared| {
+        let bench = bench.clone();
+        tokio::spawn(async move { bench.engine.commit(prepared).await.unwrap().remove(0) })
+    };
+    let running: Vec<_> = hundred(&bench).into_iter().map(insert).collect();
+    let mut receipts = Vec::new();
+    for task in running {
+        receipts.push(task.await.unwrap());
+    }
+    one_of_a_hundred(&receipts);
+    assert_eq!(bench.stats().await.books.accepted, 1);
+}
+
+#[tokio::test]
+#[proves("T44")]
+async fn of_a_hundred_in_bulk_with_one_unique_key_one_is_new() {
+    let bench = Bench::new();
+    let results = bench.engine.submit(hundred(&bench)).await.unwrap();
+    let receipts: Vec<Receipt> = results.into_iter().map(|result| result.unwrap().remove(0)).collect();
+    one_of_a_hundred(&receipts);
+}

@@ -78,7 +78,7 @@ async fn a_waiting_request_ends_empty_when_its_wait_is_over() {
 }
 
 #[tokio::test]
-#[proves("B6", "T10")]
+#[proves("B6")]
 async fn the_clock_task_brings_due_messages_and_ended_leases_to_waiting_requests() {
     let bench = Bench::with(Options::default());
     let config = InletConfig {
