@@ -7,10 +7,17 @@ use std::{path::PathBuf, process::Command};
 const README: &str = include_str!("../../../README.md");
 const EXAMPLE: &str = include_str!("../examples/first.rs");
 
-/// Cargo builds examples with the tests, into `examples` beside the folder that this test runs from.
+/// The example as a program; `cargo test --all-targets` builds examples only as tests, so it may have to be built here.
 fn example() -> PathBuf {
     let here = std::env::current_exe().unwrap();
-    here.parent().unwrap().parent().unwrap().join("examples").join("first")
+    let program = here.parent().unwrap().parent().unwrap().join("examples").join("first");
+    if !program.exists() {
+        let build = ["build", "--quiet", "-p", "onward", "--example", "first"];
+        let built =
+            Command::new(env!("CARGO")).args(build).current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap();
+        assert!(built.success());
+    }
+    program
 }
 
 #[test]

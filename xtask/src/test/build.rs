@@ -52,12 +52,12 @@ pub(crate) fn tests(workspace: &Workspace, packages: &[String]) -> Result<Built>
     read_build(workspace, &arguments)
 }
 
-/// The command `onward` and the first example, which tests start as processes; `--all-targets` builds no plain example.
+/// The command `onward`, which tests of several crates start as a process.
 pub(crate) fn onward(workspace: &Workspace) -> Result<Option<PathBuf>> {
     if workspace.package("onward-cli").and_then(|cli| cli.binary("onward")).is_none() {
         return Ok(None);
     }
-    let arguments = ["build", "--workspace", "--bin", "onward", "--example", "first"].map(str::to_owned);
+    let arguments = ["build", "--workspace", "--bin", "onward"].map(str::to_owned);
     Ok(read_build(workspace, &arguments)?.onward)
 }
 
