@@ -60,5 +60,6 @@ fn mount(dir: &Path) -> Result<(String, String)> {
         dir.starts_with(point).then(|| (point.len(), device.to_owned(), filesystem.to_owned()))
     });
     let longest = above.max_by_key(|(len, ..)| *len);
-    Ok(longest.map_or_else(|| ("unknown".into(), "unknown".into()), |(_, device, filesystem)| (device, filesystem)))
+    Ok(longest
+        .map_or_else(|| ("unknown".into(), "unknown".into()), |(_, device, filesystem)| (device, filesystem)))
 }

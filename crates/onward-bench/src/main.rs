@@ -67,7 +67,8 @@ fn run(args: &Args) -> Result<bool> {
     }
     ensure!((1..=50).contains(&args.rounds), "use 1 to 50 rounds");
     ensure!((0.5..=600.0).contains(&args.seconds), "use 0.5 to 600 seconds");
-    std::fs::create_dir_all(&args.dir).with_context(|| format!("the folder {} can't be made", args.dir.display()))?;
+    std::fs::create_dir_all(&args.dir)
+        .with_context(|| format!("the folder {} can't be made", args.dir.display()))?;
     let wanted = |bench: &&Bench| args.only.as_ref().is_none_or(|only| bench.name.contains(only.as_str()));
     let benches: Vec<&Bench> = BENCHES.iter().filter(wanted).collect();
     ensure!(!benches.is_empty(), "no benchmark of that name; there are: {}", plan::names());
@@ -106,5 +107,6 @@ fn one(bench: &Bench, contestant: Contestant, args: &Args) -> Result<plan::Measu
         .output()?;
     let _ = std::fs::remove_dir_all(&dir);
     ensure!(output.status.success(), "{} {contestant} ended with {}", bench.name, output.status);
-    serde_json::from_slice(&output.stdout).with_context(|| format!("{} {contestant} printed no figures", bench.name))
+    serde_json::from_slice(&output.stdout)
+        .with_context(|| format!("{} {contestant} printed no figures", bench.name))
 }

@@ -31,7 +31,8 @@ impl Bed {
 
     async fn with(dir: &Path, config: InletConfig) -> Result<Self> {
         let env = SystemEnv::shared();
-        let engine: Arc<dyn Engine> = Arc::new(EmbeddedEngine::open(dir, OpenOptions::default(), env.clone())?);
+        let engine: Arc<dyn Engine> =
+            Arc::new(EmbeddedEngine::open(dir, OpenOptions::default(), env.clone())?);
         let queue: Name = QUEUE.parse()?;
         let config = Box::new(config);
         engine.declare(TopologyChange::Queue { name: queue.clone(), config, update: false }).await?;
@@ -53,7 +54,8 @@ impl Bed {
 
     async fn lease(&self, wait: Duration) -> Result<Vec<Delivery>> {
         let request_id = RequestId::generate(&*self.env);
-        let mut request = LeaseRequest::one(Inlet::Queue(self.queue.clone()), self.holder.clone(), request_id);
+        let mut request =
+            LeaseRequest::one(Inlet::Queue(self.queue.clone()), self.holder.clone(), request_id);
         request.wait = wait;
         Ok(self.engine.lease(request).await?)
     }
@@ -79,7 +81,10 @@ impl Bed {
             .map(|_| {
                 let (bed, left) = (self.clone(), left.clone());
                 tokio::spawn(async move {
-                    while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_ok() {
+                    while left
+                        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1))
+                        .is_ok()
+                    {
                         bed.enqueue(FILL_GROUP).await?;
                     }
                     anyhow::Ok(())
@@ -157,7 +162,10 @@ pub(crate) async fn memory(dir: &Path, backlog: u64) -> Result<Measured> {
 
 fn resident_bytes() -> Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find(|line| line.starts_with("RssAnon:")).context("no RssAnon in /proc/self/status")?;
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("RssAnon:"))
+        .context("no RssAnon in /proc/self/status")?;
     let kib: u64 = line.split_whitespace().nth(1).context("no figure in RssAnon")?.parse()?;
     Ok(kib * 1024)
 }
@@ -244,10 +252,13 @@ pub(crate) async fn latency(dir: &Path, span: Duration) -> Result<Figures> {
     while started.elapsed() < span {
         every.tick().await;
         let sent = begin.elapsed().as_nanos().to_string();
-        let message = Message::builder("bench.work").data(bed.data.clone()).header("sent", &sent).build(&*bed.env)?;
+        let message =
+            Message::builder("bench.work").data(bed.data.clone()).header("sent", &sent).build(&*bed.env)?;
         let op = Op::Enqueue { queue: bed.queue.clone(), message: Box::new(message) };
         let bed = bed.clone();
-        tokio::spawn(async move { or_end(async { Ok(drop(bed.engine.commit(bed.engine.prepare(vec![op])?).await?)) }).await });
+        tokio::spawn(async move {
+            or_end(async { Ok(drop(bed.engine.commit(bed.engine.prepare(vec![op])?).await?)) }).await
+        });
     }
     let _ = stop.send(());
     running.await??;

@@ -12,19 +12,31 @@ pub(crate) fn floor(floor: &Floor, json: bool) -> Result<()> {
         return Ok(());
     }
     println!("Folder {} on {} ({})", floor.folder, floor.filesystem, floor.device);
-    println!("One sync of 4 KiB, prewritten, O_DIRECT: p50 {:.0} us, p99 {:.0} us", floor.sync_p50_us, floor.sync_p99_us);
+    println!(
+        "One sync of 4 KiB, prewritten, O_DIRECT: p50 {:.0} us, p99 {:.0} us",
+        floor.sync_p50_us, floor.sync_p99_us
+    );
     println!("Durability: fsync before the answer. Deduplication: on, by source and id, window 10 minutes.");
-    println!("{} cores; the bare log writes groups as they come (gather 0), prewritten O_DIRECT segments.\n", floor.cores);
+    println!(
+        "{} cores; the bare log writes groups as they come (gather 0), prewritten O_DIRECT segments.\n",
+        floor.cores
+    );
     Ok(())
 }
 
 /// Prints one benchmark; says whether its goal holds.
-pub(crate) fn bench(bench: &Bench, rows: &[(Contestant, Vec<Measured>)], floor: &Floor, json: bool) -> Result<bool> {
+pub(crate) fn bench(
+    bench: &Bench,
+    rows: &[(Contestant, Vec<Measured>)],
+    floor: &Floor,
+    json: bool,
+) -> Result<bool> {
     let ours = median_row(rows, Contestant::Onward);
     let raw = median_row(rows, Contestant::Raw);
     let (figure, holds, goal) = judge(bench.goal, &ours, &raw, floor);
     if json {
-        let rows: Vec<_> = rows.iter().map(|(who, m)| json!({ "contestant": who.to_string(), "rounds": m })).collect();
+        let rows: Vec<_> =
+            rows.iter().map(|(who, m)| json!({ "contestant": who.to_string(), "rounds": m })).collect();
         println!(
             "{}",
             json!({ "bench": bench.name, "what": bench.what, "figure": figure, "goal": goal, "holds": holds, "rows": rows })
