@@ -257,7 +257,11 @@ pub(crate) async fn latency(dir: &Path, span: Duration) -> Result<Figures> {
         let op = Op::Enqueue { queue: bed.queue.clone(), message: Box::new(message) };
         let bed = bed.clone();
         tokio::spawn(async move {
-            or_end(async { Ok(drop(bed.engine.commit(bed.engine.prepare(vec![op])?).await?)) }).await
+            or_end(async {
+                bed.engine.commit(bed.engine.prepare(vec![op])?).await?;
+                Ok(())
+            })
+            .await
         });
     }
     let _ = stop.send(());

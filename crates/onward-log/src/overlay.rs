@@ -210,9 +210,8 @@ impl DiskFile for Layered {
         while done < bytes.len() {
             let (index, within) = ((offset + done as u64) / BLOCK, ((offset + done as u64) % BLOCK) as usize);
             let part = (BLOCK as usize - within).min(bytes.len() - done);
-            if !above.blocks.contains_key(&index) {
-                let block = self.block_below(index)?;
-                above.blocks.insert(index, block);
+            if let std::collections::btree_map::Entry::Vacant(missing) = above.blocks.entry(index) {
+                missing.insert(self.block_below(index)?);
             }
             if let Some(block) = above.blocks.get_mut(&index) {
                 block[within..within + part].copy_from_slice(&bytes[done..done + part]);

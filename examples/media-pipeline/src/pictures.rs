@@ -66,7 +66,7 @@ pub fn draw(number: u32) -> Picture {
         let channel = |phase: f32| (255.0 * (0.6 * ring + 0.4 * (sky + phase).fract())) as u8;
         Rgb([channel(0.1 * number as f32), channel(0.33), channel(0.07 * number as f32 + 0.5)])
     });
-    let format = if number % 2 == 0 { ImageFormat::Png } else { ImageFormat::Bmp };
+    let format = if number.is_multiple_of(2) { ImageFormat::Png } else { ImageFormat::Bmp };
     let mut bytes = Cursor::new(Vec::new());
     canvas.write_to(&mut bytes, format).expect("writing into memory does not fail");
     let extension = format.extensions_str()[0];
