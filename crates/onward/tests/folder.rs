@@ -146,6 +146,17 @@ async fn a_damaged_folder_is_an_error_at_once_and_leaves_the_folder_to_others() 
 }
 
 #[tokio::test]
+#[proves("T57")]
+async fn a_disk_that_is_full_at_opening_is_told_as_such_and_not_as_a_host_that_does_not_answer() {
+    let setup = setup();
+    let full: Opener = Arc::new(|_| async { Err(Error::full("the disk is full")) }.boxed());
+    let env: Arc<dyn Env> = SystemEnv::shared();
+    let error = Folder::open(setup.folder.path(), FolderOptions::default(), full, env).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Full);
+    assert!(setup.enter(|_| {}).await.unwrap().is_host());
+}
+
+#[tokio::test]
 async fn a_closed_folder_refuses_and_its_watches_end() {
     let setup = setup();
     let folder = setup.enter(|_| {}).await.unwrap();

@@ -126,6 +126,8 @@ impl Reporter {
     }
 
     fn line(&self, colour: &str, what: &str, who: &str, more: &str) -> String {
+        // Names of files and texts of decoders may hold anything; a terminal must not act on it.
+        let (who, more) = (printable(who), printable(more));
         match self.colour && !colour.is_empty() {
             true => format!("  \u{1b}[{colour}m{what:<11}\u{1b}[0m {who:<18} {more}"),
             false => format!("  {what:<11} {who:<18} {more}"),
@@ -149,4 +151,8 @@ impl Reporter {
             if s.books_balance { "balance" } else { "DO NOT BALANCE" },
         )
     }
+}
+
+fn printable(text: &str) -> String {
+    text.trim_end().chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }

@@ -1,6 +1,6 @@
 //! Making a thumbnail: pure, from bytes to bytes.
 
-use image::{DynamicImage, ImageFormat, ImageReader, Limits};
+use image::{DynamicImage, ImageError, ImageFormat, ImageReader, Limits};
 use std::io::Cursor;
 
 /// Longest side of a thumbnail, in pixels.
@@ -46,7 +46,10 @@ fn decode(bytes: &[u8]) -> Result<(DynamicImage, String), String> {
     limits.max_alloc = Some(DECODE_BYTES_MAX);
     reader.limits(limits);
     let name = format!("{format:?}").to_lowercase();
-    let picture = reader.decode().map_err(|e| format!("the {name} picture is damaged: {e}"))?;
+    let picture = reader.decode().map_err(|e| match e {
+        ImageError::Unsupported(_) => format!("{name} is not taken ({FORMATS})"),
+        e => format!("the {name} picture is damaged: {}", e.to_string().trim_end()),
+    })?;
     Ok((picture, name))
 }
 

@@ -52,7 +52,7 @@ pub(super) async fn everywhere(
     if found.is_empty() {
         return Err(Error::not_found("there is no message of this id")
             .at(id)
-            .mend("finished messages are forgotten after the queue's dedup window")
+            .mend("finished messages are shown only where the queue keeps results (`queues declare --keep-results`)")
             .into());
     }
     Ok(found)

@@ -55,7 +55,7 @@ pub(crate) struct Args {
     #[arg(value_name = "QUEUE", required = true)]
     inlets: Vec<Inlet>,
     /// The command, as /bin/sh takes it
-    #[arg(long, short, value_name = "COMMAND")]
+    #[arg(long, short, value_name = "COMMAND", value_parser = command)]
     exec: String,
     /// How many commands run at once
     #[arg(long, short, value_name = "N", default_value = "1")]
@@ -247,4 +247,14 @@ fn end(context: &Context, report: &Report) {
         (lost > 0).then(|| format!("lost their lease and come again: {lost}")),
     ];
     context.out.note(parts.into_iter().flatten().collect::<Vec<_>>().join(", "));
+}
+
+/// Refuses an empty command (an unset variable): a shell would succeed at it, and every message be acknowledged undone.
+fn command(text: &str) -> Result<String, String> {
+    match text.trim().is_empty() {
+        true => {
+            Err("the command is empty, and would acknowledge every message without doing anything".into())
+        }
+        false => Ok(text.to_owned()),
+    }
 }

@@ -112,3 +112,30 @@ fn an_id_that_is_no_dead_letter_is_told_what_it_is_instead() {
     place.run(&["dead", "edit", "q", "a"]).fails(2);
     place.run(&["dead", "redrive", "q", "nobody"]).fails(1);
 }
+
+#[test]
+#[proves("H4")]
+fn an_edit_with_redrive_brings_the_new_edition_back_to_work() {
+    let place = with_dead("a", "1");
+    assert_eq!(
+        place.run(&["dead", "edit", "q", "a", "--set-data", "2", "--redrive"]).ok(),
+        "a: edition 2, redriven\n"
+    );
+    let waiting = place.run(&["peek", "q", "--json"]).objects();
+    assert_eq!((&waiting[0]["message"]["id"], &waiting[0]["message"]["data"]), (&"a".into(), &2.into()));
+    assert!(place.run(&["dead", "list", "q", "--json"]).objects().is_empty());
+}
+
+#[test]
+#[proves("T53")]
+fn no_json_line_names_a_field_twice() {
+    let place = with_dead("a", "1");
+    for args in [
+        ["dead", "redrive", "q", "--all", "--dry-run", "--json"],
+        ["dead", "purge", "q", "--all", "--dry-run", "--json"],
+    ] {
+        let line = place.run(&args).ok();
+        assert_eq!(line.matches("\"done\":").count(), 1, "{line}");
+        assert_eq!(line.matches("\"action\":").count(), 1, "{line}");
+    }
+}

@@ -59,3 +59,13 @@ fn the_first_example_of_the_documentation_prints_something_and_is_safe_to_run_tw
         assert!(out.contains("ada@example.com") && out.contains("balance"), "{out}");
     }
 }
+
+#[test]
+#[proves("T53")]
+fn an_empty_command_is_refused_since_it_would_acknowledge_everything_undone() {
+    let place = Place::new();
+    for empty in ["", "  "] {
+        let error = place.run(&["work", "q", "--drain", "--exec", empty]).fails(2);
+        assert!(error.contains("acknowledge every message"), "{error}");
+    }
+}

@@ -84,8 +84,9 @@ pub(super) async fn enter(place: &Place, first: bool) -> Result<Entered> {
 /// than the lock.
 fn may_pass(error: &Error, attempt: u32) -> bool {
     match error.kind() {
-        ErrorKind::Unavailable | ErrorKind::Full => true,
-        ErrorKind::AlreadyExists | ErrorKind::Conflict => attempt < CONFLICT_ATTEMPTS,
+        ErrorKind::Unavailable => true,
+        // A full disk is told at once, not when patience ends; a host that is full of clients has a few more tries.
+        ErrorKind::AlreadyExists | ErrorKind::Conflict | ErrorKind::Full => attempt < CONFLICT_ATTEMPTS,
         _ => false,
     }
 }

@@ -80,7 +80,7 @@ pub(super) async fn purge(context: &Context, args: PurgeArgs) -> Outcome {
 #[derive(Serialize)]
 struct Line<'a> {
     queue: &'a Inlet,
-    done: &'a str,
+    action: &'a str,
     dry_run: bool,
     #[serde(flatten)]
     report: BulkReport,
@@ -99,7 +99,7 @@ async fn bulk(
     let op = make(which.inlet.clone(), selection, BulkId::generate(&*context.env), which.dry_run);
     let report = finish(context, &*engine, op, done, which.dry_run).await?;
     match (context.out.is_json(), which.dry_run) {
-        (true, dry_run) => context.out.object(&Line { queue: &which.inlet, done, dry_run, report }),
+        (true, dry_run) => context.out.object(&Line { queue: &which.inlet, action: done, dry_run, report }),
         (false, true) => context.out.line(format_args!("{} would be {done}", report.matched)),
         (false, false) => context.out.line(format_args!("{} of {} {done}", report.done, report.matched)),
     }

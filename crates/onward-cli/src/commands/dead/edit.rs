@@ -49,7 +49,7 @@ pub(super) struct Args {
     /// Remove a header
     #[arg(long, value_name = "NAME", group = "change")]
     remove_header: Vec<String>,
-    /// Move it back to work in the same commit
+    /// Move it back to work, once the new edition is durable
     #[arg(long)]
     redrive: bool,
 }
@@ -68,20 +68,22 @@ pub(super) async fn run(context: &Context, args: Args) -> Outcome {
     let engine = context.open_existing().await?;
     require_inlet(&engine.topology().await?, inlet)?;
     the_dead(&*engine, &args.one).await?;
-    let mut ops = vec![Op::EditDead { inlet: inlet.clone(), id: id.clone(), edit }];
+    let edit = Op::EditDead { inlet: inlet.clone(), id: id.clone(), edit };
+    let receipts = engine.commit(engine.prepare(vec![edit])?).await?;
+    let Some(Receipt::Edited { edition }) = receipts.into_iter().next() else {
+        return Err(Error::internal("the engine answered an edit with something else").into());
+    };
     if args.redrive {
-        ops.push(Op::Redrive {
+        // In a commit of its own: one commit changes a message once. Stopped in between, the edited one is still dead.
+        let redrive = Op::Redrive {
             inlet: inlet.clone(),
             selection: Selection { ids: vec![id.clone()], ..Selection::default() },
             spacing: Duration::ZERO,
             bulk: BulkId::generate(&*context.env),
             dry_run: false,
-        });
+        };
+        engine.commit(engine.prepare(vec![redrive])?).await?;
     }
-    let receipts = engine.commit(engine.prepare(ops)?).await?;
-    let Some(Receipt::Edited { edition }) = receipts.into_iter().next() else {
-        return Err(Error::internal("the engine answered an edit with something else").into());
-    };
     let line = Line { id, edition, redriven: args.redrive };
     match (context.out.is_json(), args.redrive) {
         (true, _) => context.out.object(&line),
