@@ -1,4 +1,4 @@
-//! `cargo xtask bench` and `cargo xtask soak`: run the benchmark's own program, built for speed.
+//! `cargo xtask bench` and `cargo xtask soak`: run the benchmark's own program, built as what is released.
 
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, bail};
@@ -61,7 +61,7 @@ fn run(workspace: &Workspace, arguments: &[String]) -> Result<bool> {
     }
     let mut command = workspace.cargo();
     command
-        .args(["run", "--quiet", "--release", "-p", "onward-bench", "--bin", "bench", "--"])
+        .args(["run", "--quiet", "--profile", "dist", "-p", "onward-bench", "--bin", "bench", "--"])
         .args(arguments);
     let status = command.stdout(Stdio::inherit()).status().context("cannot start cargo")?;
     Ok(status.success())
