@@ -187,22 +187,11 @@ fn check_field_names(text: &[u8]) -> Result<()> {
     }
 }
 
+/// The known field nearest to an unknown one. Only its beginning is compared, so that a long one costs no more.
 fn nearest(unknown: &str) -> &'static str {
-    let by_distance = FIELDS.iter().min_by_key(|field| distance(unknown, field));
+    let beginning: String = unknown.chars().take(64).collect();
+    let by_distance = FIELDS.iter().min_by_key(|field| strsim::levenshtein(&beginning, field));
     by_distance.copied().unwrap_or("data")
-}
-
-fn distance(a: &str, b: &str) -> usize {
-    let a: Vec<char> = a.chars().take(64).collect();
-    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
-    for (i, left) in a.iter().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, right) in b.chars().enumerate() {
-            let step = (row[j] + 1).min(row[j + 1] + 1).min(diagonal + usize::from(*left != right));
-            diagonal = std::mem::replace(&mut row[j + 1], step);
-        }
-    }
-    row.last().copied().unwrap_or(0)
 }
 
 fn data_of(wire: &Wire<'_>) -> Result<Option<Payload>> {

@@ -39,7 +39,7 @@ pub(super) fn plan(
         return Ok(found);
     }
     match queue {
-        Some(queue) => make_room(queue, draft, message, ctx)?,
+        Some(queue) => make_room(queue, draft, message)?,
         None => draft.add_load(id, 1, message.size() as i64),
     }
     let fact = draft.grow(Fact::Enqueued {
@@ -143,7 +143,7 @@ fn same_content(first: u64, marks: &Marks, message: &Message) -> Result<(), Erro
 }
 
 /// Checks the inlet's bounds; where it sheds, lets less urgent messages go.
-fn make_room(queue: &Queue, draft: &mut Draft, message: &Message, ctx: &Context<'_>) -> Result<(), Error> {
+fn make_room(queue: &Queue, draft: &mut Draft, message: &Message) -> Result<(), Error> {
     if let Some(key) = &message.order_key {
         let stuck = queue.sets_aside() && queue.chains.get(key).is_some_and(|chain| chain.is_stuck());
         if stuck && queue.stopped_dead_full() {
@@ -186,7 +186,6 @@ fn make_room(queue: &Queue, draft: &mut Draft, message: &Message, ctx: &Context<
     load.depth += 1;
     load.bytes += size;
     draft.load.insert(queue.id, load);
-    let _ = ctx;
     Ok(())
 }
 
