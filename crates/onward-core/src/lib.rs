@@ -27,6 +27,7 @@ mod retry;
 mod schedule;
 mod settle;
 mod stats;
+mod text;
 mod time;
 mod topology;
 mod view;

@@ -1,6 +1,7 @@
 //! The message: its envelope, its data and its keys.
 
 use crate::id::check_text;
+use crate::text::common;
 use crate::{
     Env, Error, HEADERS_BYTES_MAX, HEADERS_MAX, KEY_BYTES_MAX, MessageId, PAYLOAD_BYTES_CEILING,
     PRIORITY_DEFAULT, PRIORITY_MAX, Payload, Result, TYPE_BYTES_MAX, Timestamp,
@@ -246,10 +247,10 @@ impl MessageBuilder {
     fn new(kind: &str) -> Self {
         let draft = Message {
             id: MessageId::try_from("draft").expect("a constant within the limits"),
-            kind: kind.into(),
+            kind: common(kind),
             version: 1,
             timestamp: Timestamp::default(),
-            source: "onward".into(),
+            source: common("onward"),
             correlation_id: None,
             causation_id: None,
             headers: BTreeMap::new(),
@@ -290,7 +291,7 @@ impl MessageBuilder {
 
     /// Who made it; without it, `onward`.
     pub fn source(mut self, source: &str) -> Self {
-        self.draft.source = source.into();
+        self.draft.source = common(source);
         self
     }
 

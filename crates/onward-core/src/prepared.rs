@@ -190,11 +190,13 @@ fn check_message(message: &Message, capabilities: &Capabilities, now: Timestamp)
 
 /// A commit that reaches wider than the engine's declared scope is refused before any effect.
 fn check_scope(ops: &[Op], capabilities: &Capabilities) -> Result<()> {
-    let inlets: std::collections::BTreeSet<Option<Inlet>> = ops.iter().map(inlet_of).collect();
     let fits = match capabilities.atomic {
         AtomicScope::Store => true,
         AtomicScope::Messages => ops.iter().all(is_about_messages),
-        AtomicScope::Inlet => inlets.len() == 1 && !inlets.contains(&None),
+        AtomicScope::Inlet => {
+            let first = ops.first().and_then(inlet_of);
+            first.is_some() && ops.iter().all(|op| inlet_of(op) == first)
+        }
         AtomicScope::Operation => ops.len() == 1,
     };
     if fits {
