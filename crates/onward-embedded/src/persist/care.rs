@@ -161,15 +161,15 @@ impl Care {
             return Ok(None);
         }
         let (state, part) = held.freeze(&mut || self.store_part());
-        let image = Image::of(&state, &part);
-        drop(state);
+        let image = Image::new(state, part);
         // A snapshot must never be ahead of what the log surely holds.
-        if !self.store.wait_synced(image.position.0) {
+        if !self.store.wait_synced(image.position().0) {
             return Err(self.store.relay.failure().unwrap_or_else(|| Error::closed("the store is closed")));
         }
         let bytes = ballast::write(&*self.disks.snapshots, &image)
             .map_err(|error| io_error("write a snapshot", "snapshots", &error))?;
-        seen.snapshots.insert(0, image.position);
+        seen.snapshots.insert(0, image.position());
+        drop(image);
         seen.snapshot_bytes = bytes;
         self.prune(seen)?;
         ballast::keep(&*self.disks.snapshots, bytes);

@@ -27,36 +27,46 @@ pub(crate) struct StorePart {
 
 wire_struct!(StorePart { log_id, position, written });
 
-/// A state in its binary form, in memory.
+/// A state to be written as a snapshot.
 #[derive(Debug)]
 pub(crate) struct Image {
-    pub(crate) position: Position,
-    pieces: Vec<Vec<u8>>,
+    state: State,
+    part: StorePart,
 }
 
 impl Image {
-    /// Encodes a state as it is now.
-    pub(crate) fn of(state: &State, part: &StorePart) -> Self {
-        let (mut pieces, mut open, mut writer) = (Vec::new(), Vec::new(), PieceWriter::default());
-        part.put(&mut open);
-        state.pieces(&mut |piece| {
-            if open.capacity() == 0 {
-                open.reserve(PACKED_BYTES + PACKED_BYTES / 8);
-            }
-            writer.put(&piece, &mut open);
-            if open.len() >= PACKED_BYTES {
-                pieces.push(std::mem::take(&mut open));
-            }
-        });
-        pieces.push(open);
-        pieces.retain(|piece| !piece.is_empty());
-        Self { position: Position(part.position), pieces }
+    /// Of a state that changes no more, with the store's part of the same moment.
+    pub(crate) fn new(state: State, part: StorePart) -> Self {
+        Self { state, part }
     }
 
-    /// Writes it, durable and whole or not at all; answers its size in bytes.
+    /// Everything before this is in it.
+    pub(crate) fn position(&self) -> Position {
+        Position(self.part.position)
+    }
+
+    /// Writes it, durable and whole or not at all; answers its size in bytes. At no time more than one piece of the
+    /// file is in memory: all of it would be half as much as the state itself.
     pub(crate) fn write(&self, disk: &dyn Disk) -> io::Result<u64> {
-        let mut writer = Writer::create(disk, self.position)?;
-        self.pieces.iter().try_for_each(|piece| writer.piece(piece))?;
+        let mut writer = Writer::create(disk, self.position())?;
+        let (mut pieces, mut open) =
+            (PieceWriter::default(), Vec::with_capacity(PACKED_BYTES + PACKED_BYTES / 8));
+        self.part.put(&mut open);
+        let mut done = Ok(());
+        self.state.pieces(&mut |piece| {
+            if done.is_err() {
+                return;
+            }
+            pieces.put(&piece, &mut open);
+            if open.len() >= PACKED_BYTES {
+                done = writer.piece(&open);
+                open.clear();
+            }
+        });
+        done?;
+        if !open.is_empty() {
+            writer.piece(&open)?;
+        }
         writer.finish()
     }
 }

@@ -32,9 +32,8 @@ impl Queue {
 
     /// Answers the later ones of the same order key that must follow.
     pub(crate) fn bury(&mut self, slot: u32, position: u64, time: Timestamp) -> Vec<u32> {
-        let entry = self.slab.get_mut(slot);
-        entry.status = Status::Dead;
-        let seq = entry.seq;
+        self.slab.change(slot, |entry| entry.status = Status::Dead);
+        let seq = self.slab.seq(slot);
         self.books.dead += 1;
         self.moment.woken = self.moment.woken.saturating_add(1);
         self.dead.insert((position, seq), slot);
@@ -54,9 +53,11 @@ impl Queue {
     pub(crate) fn edit_dead(&mut self, message: MessageRef, edition: &Message, position: u64) {
         let Some(slot) = self.slot_of(message) else { return };
         let kind = self.kinds.enter(&edition.kind);
-        let entry = self.slab.get_mut(slot);
-        let old_kind = std::mem::replace(&mut entry.kind, kind);
-        entry.size = u32::try_from(edition.size()).unwrap_or(u32::MAX);
+        let size = u32::try_from(edition.size()).unwrap_or(u32::MAX);
+        let old_kind = self.slab.change(slot, |entry| {
+            entry.size = size;
+            std::mem::replace(&mut entry.kind, kind)
+        });
         self.kinds.leave(old_kind);
         let side = self.side_mut(slot);
         side.edition_number = edition.edition;

@@ -55,7 +55,7 @@ impl Queue {
             return self.erase(slot);
         }
         let seq = self.slab.get(slot).seq;
-        self.slab.get_mut(slot).status = Status::Kept;
+        self.slab.change(slot, |entry| entry.status = Status::Kept);
         self.kept_bytes += result.as_ref().map_or(0, |result| result.as_bytes().len() as u64);
         let side = self.side_mut(slot);
         (side.ended, side.result) = (Some((time, state)), result);
@@ -133,9 +133,7 @@ impl Queue {
         } else {
             self.freed.push(seq);
         }
-        if let Ok(found) = self.index.find_entry(hash, |found| *found == slot) {
-            found.remove();
-        }
+        self.index.remove(hash, slot);
         self.kinds.leave(kind);
         self.slab.remove(slot);
     }

@@ -49,7 +49,7 @@ impl Queue {
         let id = entry.marks.id;
         let slot = self.put(entry, side);
         let slab = &self.slab;
-        self.index.insert_unique(id, slot, |slot| slab.get(*slot).marks.id);
+        self.index.insert(id, slot, |slot| slab.id_hash(slot));
         slot
     }
 
@@ -137,9 +137,10 @@ impl Queue {
 
     /// Puts a message, out of every state, into one of the unfinished states.
     pub(crate) fn arrive(&mut self, slot: u32, status: Status, position: u64) {
-        let entry = self.slab.get_mut(slot);
-        entry.status = status;
-        let (seq, size) = (entry.seq, u64::from(entry.size));
+        let (seq, size) = self.slab.change(slot, |entry| {
+            entry.status = status;
+            (entry.seq, u64::from(entry.size))
+        });
         match status {
             Status::Waiting => self.books.waiting += 1,
             Status::Delayed => {

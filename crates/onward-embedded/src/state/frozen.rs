@@ -1,13 +1,10 @@
 //! Snapshots of millions: a copy made fast enough to be made under the engine's lock, an index filled part by part.
 
-use super::{Queue, State};
+use super::{Queue, State, index};
 
 /// Most messages for which room is made before they are seen.
 const EXPECTED_MAX: u64 = 1 << 24;
 
-/// Places of the index that are filled together: so many bits of the hash below, and parts above.
-const PART_SHIFT: u32 = 15;
-const PARTS: usize = 512;
 /// From so many messages on, an index does not stay within the processor's cache.
 const LARGE: u64 = 1 << 16;
 
@@ -52,30 +49,33 @@ impl Queue {
     /// Makes room for so many messages at once, since finding room bit by bit goes over all of them each time.
     pub(super) fn expect(&mut self, messages: u64) {
         let (slab, room) = (&self.slab, messages.min(EXPECTED_MAX) as usize);
-        self.index.reserve(room, |slot| slab.get(*slot).marks.id);
+        self.index.reserve(room, |slot| slab.id_hash(slot));
         if messages < LARGE {
             return;
         }
-        // Hashes spread evenly, so each part gets about as much; what is made at once is given back at once.
-        let each = room / PARTS + room / (PARTS * 16) + 16;
-        self.unindexed = (0..PARTS).map(|_| Vec::with_capacity(each)).collect();
+        // Hashes spread evenly, so each part gets about its share; what is made at once is given back at once.
+        let each = |region: usize| {
+            let share = index::share_of_region(region, room);
+            Vec::with_capacity(share + share / 16 + 16)
+        };
+        self.unindexed = (0..index::REGIONS).map(each).collect();
     }
 
     /// Puts a message into the index, or remembers it for [`Queue::index_all`] where there are many.
     pub(super) fn index_restored(&mut self, id_hash: u64, slot: u32) {
-        match self.unindexed.get_mut((id_hash >> PART_SHIFT) as usize % PARTS) {
-            Some(part) => part.push((id_hash, slot)),
+        match self.unindexed.get_mut(index::region(id_hash)) {
+            Some(region) => region.push((id_hash, slot)),
             None => self.index(id_hash, slot),
         }
     }
 
     fn index(&mut self, id_hash: u64, slot: u32) {
         let slab = &self.slab;
-        self.index.insert_unique(id_hash, slot, |slot| slab.get(*slot).marks.id);
+        self.index.insert(id_hash, slot, |slot| slab.id_hash(slot));
     }
 
-    /// Puts what was remembered into the index, a part after the other: each stays within the processor's cache, where
-    /// millions at random places would each wait for memory.
+    /// Puts what was remembered into the index, a region after the other: each stays within the processor's cache,
+    /// where millions at random places would each wait for memory.
     pub(super) fn index_all(&mut self) {
         for (id_hash, slot) in std::mem::take(&mut self.unindexed).into_iter().flatten() {
             self.index(id_hash, slot);

@@ -3,6 +3,7 @@
 use super::{
     chain::Chain,
     dedup::Finished,
+    index::Index,
     kinds::Kinds,
     lease::Lease,
     rates::Rates,
@@ -11,7 +12,7 @@ use super::{
     slab::{Slab, Status},
 };
 use crate::{InletId, Marks, MessageRef};
-use hashbrown::{HashMap, HashTable};
+use hashbrown::HashMap;
 use onward_core::{Books, Inlet, InletConfig, Key, OrderPolicy, ProcessId, StuckHead, Timestamp};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -35,7 +36,7 @@ pub(crate) struct Queue {
     pub(crate) config: Box<InletConfig>,
     pub(crate) paused: bool,
     pub(crate) slab: Slab,
-    pub(super) index: HashTable<u32>,
+    pub(super) index: Index,
     /// While a snapshot is brought back: what is to be put into the index, by a part of the hash.
     pub(super) unindexed: Vec<Vec<(u64, u32)>>,
     pub(super) own_dedup: HashMap<u64, u32>,
@@ -93,7 +94,7 @@ impl Queue {
             config,
             paused: false,
             slab: Slab::default(),
-            index: HashTable::new(),
+            index: Index::default(),
             unindexed: Vec::new(),
             own_dedup: HashMap::new(),
             kinds: Kinds::default(),
@@ -126,7 +127,7 @@ impl Queue {
     }
 
     pub(crate) fn side_mut(&mut self, slot: u32) -> &mut Side {
-        self.slab.get_mut(slot).has_side = true;
+        self.slab.change(slot, |entry| entry.has_side = true);
         Arc::make_mut(self.sides.entry(slot).or_default())
     }
 
@@ -142,13 +143,13 @@ impl Queue {
     }
 
     pub(crate) fn slot_of(&self, message: MessageRef) -> Option<u32> {
-        self.index.find(message.id_hash, |slot| self.slab.get(*slot).seq == message.seq).copied()
+        self.index.of_hash(message.id_hash).find(|slot| self.slab.seq(*slot) == message.seq)
     }
 
     /// Messages of an id hash, unfinished ones first, then the newest kept ones.
     pub(crate) fn slot_of_id(&self, id_hash: u64) -> Option<u32> {
-        let same = self.index.iter_hash(id_hash).filter(|slot| self.slab.get(**slot).marks.id == id_hash);
-        same.copied().min_by_key(|slot| {
+        let same = self.index.of_hash(id_hash).filter(|slot| self.slab.id_hash(*slot) == id_hash);
+        same.min_by_key(|slot| {
             let entry = self.slab.get(*slot);
             (entry.status == Status::Kept, std::cmp::Reverse(entry.seq))
         })
@@ -159,11 +160,10 @@ impl Queue {
         if own_key {
             return self.own_dedup.get(&marks.dedup).copied();
         }
-        let same = self.index.iter_hash(marks.id).find(|slot| {
-            let entry = self.slab.get(**slot);
+        self.index.of_hash(marks.id).find(|slot| {
+            let entry = self.slab.get(*slot);
             entry.marks.dedup == marks.dedup && entry.marks.id == marks.id && entry.status != Status::Kept
-        });
-        same.copied()
+        })
     }
 
     pub(crate) fn slot_of_unique(&self, key: &Key) -> Option<u32> {
@@ -186,12 +186,12 @@ impl Queue {
     /// Where the latest body of a message stands.
     pub(crate) fn body(&self, slot: u32) -> u64 {
         let side = self.side(slot);
-        side.and_then(|side| side.edition.or(side.body)).unwrap_or_else(|| self.slab.get(slot).seq)
+        side.and_then(|side| side.edition.or(side.body)).unwrap_or_else(|| self.slab.seq(slot))
     }
 
     /// Where the first edition's body stands.
     pub(crate) fn original_body(&self, slot: u32) -> u64 {
-        self.side(slot).and_then(|side| side.body).unwrap_or_else(|| self.slab.get(slot).seq)
+        self.side(slot).and_then(|side| side.body).unwrap_or_else(|| self.slab.seq(slot))
     }
 
     /// Sequences and latest bodies of the dead letters, or of the others that have no lease.

@@ -2,7 +2,7 @@
 
 use super::{
     lane::Lane,
-    slab::{Queued, Slab},
+    slab::{Entry, Queued, Slab},
 };
 use onward_core::{Key, PRIORITY_MAX, Timestamp};
 use std::{collections::BTreeMap, ops::Bound};
@@ -46,9 +46,10 @@ impl Ready {
 
     /// Adds a message that was just accepted: it is the newest of all.
     pub(crate) fn push_fresh(&mut self, slab: &mut Slab, slot: u32, fairness: Option<Key>) {
-        let entry = slab.get_mut(slot);
-        (entry.queued, entry.in_line) = (Queued::Fresh, true);
-        let (priority, kind) = (entry.priority, entry.kind);
+        let (priority, kind) = slab.change(slot, |entry| {
+            (entry.queued, entry.in_line) = (Queued::Fresh, true);
+            (entry.priority, entry.kind)
+        });
         self.lane(priority, kind, fairness).fresh.push_back(slot);
     }
 
@@ -61,23 +62,25 @@ impl Ready {
         suspect: bool,
         position: u64,
     ) {
-        let entry = slab.get_mut(slot);
-        let (seq, priority, kind) = (entry.seq, entry.priority, entry.kind);
+        let (seq, priority, kind) = slab.change(slot, |entry| {
+            entry.queued = if suspect { Queued::Suspect } else { Queued::Returned };
+            (entry.seq, entry.priority, entry.kind)
+        });
         if suspect {
-            entry.queued = Queued::Suspect;
             self.len += 1;
             self.suspects.insert(seq, (slot, position));
         } else {
-            entry.queued = Queued::Returned;
             self.lane(priority, kind, fairness).returned.insert(seq, (slot, position));
         }
     }
 
     /// Removes a message wherever it stands; nothing happens when it is not here.
     pub(crate) fn remove(&mut self, slab: &mut Slab, slot: u32, fairness: &Option<Key>) {
-        let entry = slab.get_mut(slot);
-        let was = std::mem::replace(&mut entry.queued, Queued::No);
-        let (seq, level, kind) = (entry.seq, entry.priority as usize, entry.kind);
+        let Entry { seq, priority, kind, queued: was, .. } = slab.change(slot, |entry| Entry {
+            queued: std::mem::replace(&mut entry.queued, Queued::No),
+            ..*entry
+        });
+        let level = usize::from(priority);
         match was {
             Queued::No => return,
             Queued::Suspect => drop(self.suspects.remove(&seq)),
@@ -104,7 +107,7 @@ impl Ready {
             *position < ask.visible && ask.kinds.is_none_or(|kinds| kinds.contains(&slab.get(*slot).kind))
         })?;
         self.suspects.remove(&seq);
-        slab.get_mut(slot).queued = Queued::No;
+        slab.change(slot, |entry| entry.queued = Queued::No);
         self.len -= 1;
         Some((slot, position))
     }
@@ -180,10 +183,10 @@ impl Level {
     fn slots(&self, slab: &Slab) -> Vec<u32> {
         let mut all = Vec::with_capacity(self.len);
         for lane in self.groups.values().flat_map(BTreeMap::values) {
-            all.extend(lane.fresh.iter().filter(|slot| slab.get(**slot).queued == Queued::Fresh));
+            all.extend(lane.fresh.slots().filter(|slot| slab.get(*slot).queued == Queued::Fresh));
             all.extend(lane.returned.values().map(|(slot, _)| *slot));
         }
-        all.sort_by_key(|slot| slab.get(*slot).seq);
+        all.sort_by_key(|slot| slab.seq(*slot));
         all
     }
 
