@@ -28,6 +28,7 @@ mod schedule;
 mod settle;
 mod stats;
 mod text;
+mod ticks;
 mod time;
 mod topology;
 mod view;
@@ -53,9 +54,12 @@ pub use query::{Cursor, FindBy, MessageQuery, Page};
 pub use receipt::{Accepted, Appended, BulkReport, CancelOutcome, Receipt, SettledAs};
 pub use record::{Record, RecordExpect, RecordKey, RecordQuery};
 pub use retry::{Curve, Jitter, RetryPolicy};
-pub use schedule::{CatchUp, Overlap, Schedule, ScheduleWhen};
+pub use schedule::{
+    CatchUp, Overlap, SCHEDULE_HEADER, Schedule, ScheduleView, ScheduleWhen, TICK_HEADER, tick_id,
+};
 pub use settle::{Cause, CauseKind, Failure, Outcome, RetryDelay};
 pub use stats::{Books, LeaseView, Stats};
+pub use ticks::Ticks;
 pub use time::Timestamp;
 pub use topology::{
     DeliveryGuarantee, Filter, InletConfig, OrderPolicy, Overflow, RateLimit, StartFrom, StuckHead,

@@ -40,3 +40,15 @@ pub const TAGS_MAX: usize = 16;
 pub const PRIORITY_MAX: u8 = 9;
 /// Priority of a message that sets none.
 pub const PRIORITY_DEFAULT: u8 = 4;
+/// Most schedules of one store.
+pub const SCHEDULES_MAX: usize = 10_000;
+/// Most bytes of all schedules of one store.
+pub const SCHEDULES_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Shortest interval of a schedule, in milliseconds; cron lines go by whole seconds.
+pub const SCHEDULE_EVERY_MS_MIN: u64 = 1_000;
+/// A tick that comes up to so late is not a missed one, in seconds, unless a later one is due too.
+pub const SCHEDULE_LATE_SECS_MAX: u64 = 60;
+/// Most missed ticks that are made up for at once.
+pub const SCHEDULE_BACKFILL_MAX: u32 = 1_000;
+/// Longest cron line, in bytes.
+pub const CRON_LINE_BYTES_MAX: usize = 255;

@@ -71,6 +71,7 @@ fn place(error: Error, index: usize, op: &Op) -> Error {
 fn size_of(op: &Op) -> usize {
     match op {
         Op::Enqueue { message, .. } | Op::Publish { message, .. } => message.size(),
+        Op::PutSchedule { schedule: Some(schedule), .. } => schedule.template.size(),
         Op::Append { events, .. } => events.iter().map(|e| e.message.size()).sum(),
         Op::PutRecord { value, .. } => value.len(),
         Op::Progress { detail, .. } => detail.as_bytes().len(),
@@ -117,9 +118,11 @@ fn check_op(op: &Op, capabilities: &Capabilities, now: Timestamp) -> Result<()> 
         Op::DeleteRecord { .. } | Op::Guard(Guarded::Record { .. }) => need(Capability::Records),
         Op::Guard(Guarded::Stream { .. }) | Op::Truncate { .. } => need(Capability::Streams),
         Op::Guard(Guarded::Lease { .. }) => need(Capability::Queues),
-        Op::PutSchedule { schedule, .. } => {
+        Op::PutSchedule { name, schedule } => {
             need(Capability::Schedules)?;
-            schedule.as_ref().map_or(Ok(()), |s| check_message(&s.template, capabilities, now))
+            let Some(schedule) = schedule else { return Ok(()) };
+            schedule.check(now)?;
+            check_message(&schedule.message(name, now), capabilities, now)
         }
         Op::Pause { .. } | Op::Resume { .. } => need(Capability::Pause),
         Op::Seek { .. } => need(Capability::Seek),

@@ -2,7 +2,7 @@
 
 use crate::{
     Error, Inlet, Name, PAYLOAD_BYTES_CEILING, PAYLOAD_BYTES_DEFAULT, Position, Result, RetryPolicy,
-    Timestamp,
+    ScheduleView, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, sync::Arc};
@@ -277,4 +277,7 @@ pub struct Topology {
     pub topics: Vec<(Name, TopicConfig)>,
     /// Inlets that hand out nothing until resumed.
     pub paused: Vec<Inlet>,
+    /// Schedules, by name.
+    #[serde(default)]
+    pub schedules: Vec<ScheduleView>,
 }

@@ -6,7 +6,9 @@
 
 use crate::{At, BulkMark, End, Given, InletId, Marks, MessageRef, Removal, Said};
 use bytes::Bytes;
-use onward_core::{Holder, Inlet, InletConfig, Message, Payload, RecordKey, RequestId, Timestamp};
+use onward_core::{
+    Holder, Inlet, InletConfig, Message, Name, Payload, RecordKey, RequestId, Schedule, Timestamp,
+};
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 
@@ -159,6 +161,37 @@ pub enum Fact {
     RecordsExpired {
         /// Their keys.
         keys: Vec<RecordKey>,
+    },
+    /// A schedule is new, or does something else now.
+    ScheduleSet {
+        /// Its name.
+        name: Name,
+        /// What it does.
+        schedule: Box<Schedule>,
+        /// Ticks after this are its.
+        since: Timestamp,
+        /// The first of them, by the rules of time zones as they were known then.
+        next: Option<Timestamp>,
+    },
+    /// A schedule was removed.
+    ScheduleRemoved {
+        /// Its name.
+        name: Name,
+    },
+    /// Ticks of a schedule were decided. The messages that they gave stand before this in the same unit.
+    ScheduleTicked {
+        /// Its name.
+        name: Name,
+        /// The nominal times of those that gave a message.
+        ticks: Vec<Timestamp>,
+        /// How many were left out since they were missed.
+        missed: u64,
+        /// How many were left out since the last message was unfinished.
+        overlapped: u64,
+        /// Every tick up to here has its decision.
+        decided: Timestamp,
+        /// The next one, by the rules of time zones as they were known then.
+        next: Option<Timestamp>,
     },
 }
 

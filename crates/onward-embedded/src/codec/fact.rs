@@ -36,6 +36,9 @@ pub(crate) mod kind {
     pub(crate) const RECORD_PUT: u8 = 17;
     pub(crate) const RECORD_DELETED: u8 = 18;
     pub(crate) const RECORDS_EXPIRED: u8 = 19;
+    pub(crate) const SCHEDULE_SET: u8 = 64;
+    pub(crate) const SCHEDULE_REMOVED: u8 = 65;
+    pub(crate) const SCHEDULE_TICKED: u8 = 66;
 }
 
 /// A fact ready for the log: its kind, where its fields lie in the buffer, and its data, which is not copied.
@@ -120,6 +123,18 @@ fn put_fact<'f>(fact: &'f Fact, time: Timestamp, out: &mut Vec<u8>) -> (u8, &'f 
         }
         Fact::RecordDeleted { key } => put(kind::RECORD_DELETED, key, out),
         Fact::RecordsExpired { keys } => put(kind::RECORDS_EXPIRED, keys, out),
+        Fact::ScheduleSet { name, schedule, since, next } => {
+            (name.clone(), *since).put(out);
+            next.put(out);
+            put(kind::SCHEDULE_SET, &**schedule, out)
+        }
+        Fact::ScheduleRemoved { name } => put(kind::SCHEDULE_REMOVED, name, out),
+        Fact::ScheduleTicked { name, ticks, missed, overlapped, decided, next } => {
+            name.put(out);
+            ticks.put(out);
+            ((*missed, *overlapped), *decided).put(out);
+            put(kind::SCHEDULE_TICKED, next, out)
+        }
     };
     (kind, &[])
 }
@@ -206,6 +221,16 @@ fn get_fields(kind: u8, input: &mut Input<'_>) -> Decoded<Fact> {
         }
         kind::RECORD_DELETED => Fact::RecordDeleted { key: Wire::get(input)? },
         kind::RECORDS_EXPIRED => Fact::RecordsExpired { keys: Wire::get(input)? },
+        kind::SCHEDULE_SET => {
+            let ((name, since), next) = (Wire::get(input)?, Wire::get(input)?);
+            Fact::ScheduleSet { name, schedule: Wire::get(input)?, since, next }
+        }
+        kind::SCHEDULE_REMOVED => Fact::ScheduleRemoved { name: Wire::get(input)? },
+        kind::SCHEDULE_TICKED => {
+            let (name, ticks) = (Wire::get(input)?, Wire::get(input)?);
+            let ((missed, overlapped), decided) = Wire::get(input)?;
+            Fact::ScheduleTicked { name, ticks, missed, overlapped, decided, next: Wire::get(input)? }
+        }
         _ => return Err(Malformed("a fact of a kind that this version does not know")),
     })
 }

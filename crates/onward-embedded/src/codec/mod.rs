@@ -4,6 +4,7 @@ mod core;
 mod fact;
 mod message;
 mod parts;
+mod schedule;
 pub(crate) mod wire;
 
 pub(crate) use fact::{Encoded, decode, decode_body, encode};

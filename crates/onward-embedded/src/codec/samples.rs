@@ -3,8 +3,8 @@
 use crate::{At, BulkMark, End, Fact, Given, InletId, Marks, MessageRef, Removal, Said};
 use bytes::Bytes;
 use onward_core::{
-    BulkId, BulkReport, Cause, CauseKind, Failure, Holder, Inlet, InletConfig, Message, Payload, ProcessId,
-    RequestId, Timestamp,
+    BulkId, BulkReport, CatchUp, Cause, CauseKind, Failure, Holder, Inlet, InletConfig, Message, Overlap,
+    Payload, ProcessId, RequestId, Schedule, ScheduleWhen, Timestamp,
 };
 use std::{sync::Arc, time::Duration};
 
@@ -91,12 +91,40 @@ pub(crate) fn facts() -> Vec<Fact> {
         record_put(),
         Fact::RecordDeleted { key: "shop/orders/1".try_into().unwrap() },
         Fact::RecordsExpired { keys: vec!["a".try_into().unwrap(), "b".try_into().unwrap()] },
+        schedule_set(true),
+        schedule_set(false),
+        Fact::ScheduleRemoved { name: "shop/nightly".parse().unwrap() },
+        Fact::ScheduleTicked {
+            name: "shop/nightly".parse().unwrap(),
+            ticks: vec![TIME, due],
+            missed: 300,
+            overlapped: 1,
+            decided: due,
+            next: Some(TIME),
+        },
     ]
 }
 
 fn declared(inlet: InletId) -> Fact {
     let config = InletConfig { lease_ms: 5_000, dead_retention_ms: Some(9), ..InletConfig::default() };
     Fact::Declared { inlet, name: Inlet::queue("shop/emails").unwrap(), config: Box::new(config) }
+}
+
+fn schedule_set(cron: bool) -> Fact {
+    let zoned = ScheduleWhen::Cron { line: "30 2 * * *".into(), zone: "Europe/Zurich".into() };
+    let every = ScheduleWhen::Every { every_ms: 300_000, first: TIME };
+    let mut template = if cron { plain() } else { full() };
+    (template.unique_key, template.dedup_key, template.due, template.expiry) = (None, None, None, None);
+    let schedule = Schedule {
+        queue: "shop/emails".parse().unwrap(),
+        template,
+        when: if cron { zoned } else { every },
+        catch_up: if cron { CatchUp::Backfill(300) } else { CatchUp::Coalesce },
+        overlap: if cron { Overlap::Skip } else { Overlap::Allow },
+        until: cron.then_some(TIME),
+    };
+    let (name, next) = ("shop/nightly".parse().unwrap(), cron.then_some(TIME));
+    Fact::ScheduleSet { name, schedule: Box::new(schedule), since: TIME, next }
 }
 
 fn leased() -> Fact {

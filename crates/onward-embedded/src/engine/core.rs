@@ -31,7 +31,6 @@ pub(super) fn capabilities(name: &'static str, durability: Durability, atomic: A
         Capability::Seek,
         Capability::Streams,
         Capability::TagConditions,
-        Capability::Schedules,
     ]
     .into_iter()
     .fold(Capabilities::all(name, durability, atomic, limits), |all, one| all.refuse(one, NOT_YET))
@@ -77,6 +76,7 @@ impl<S: Store> Core<S> {
     ) -> Context<'a> {
         Context {
             now: self.clock.now(),
+            scheduled: &self.scheduled,
             skew_us: self.clock.skew_us(),
             visible: self.waits.synced(),
             strict: self.options.strict,

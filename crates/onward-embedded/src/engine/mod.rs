@@ -8,24 +8,29 @@ mod health;
 mod lease;
 mod page;
 mod read;
+mod schedules;
 mod seam;
 mod signal;
 mod tick;
 mod view;
 mod waits;
 
+pub(crate) use schedules::ScheduleClock;
 pub use signal::HINTS_MAX;
 
 use self::core::{capabilities, refused};
 use crate::{Fact, State, Store, Stored, marks::Marker, plan::Draft};
 use clock::Clock;
 use hashbrown::{HashMap, HashSet};
-use onward_core::{AtomicScope, Capabilities, Env, Error, Hint, Result, Timestamp};
+use onward_core::{AtomicScope, Capabilities, Env, Error, Hint, Name, Result, Timestamp};
 use parking_lot::Mutex;
 use signal::Signal;
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicUsize},
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize},
+    },
 };
 use tokio::sync::{Notify, broadcast};
 use waits::Waits;
@@ -61,6 +66,9 @@ pub struct Embedded<S: Store> {
 struct Core<S: Store> {
     env: Arc<dyn Env>,
     clock: Clock,
+    scheduled: ScheduleClock,
+    /// Whether next ticks were compared with the rules of time zones that this version knows.
+    revised: AtomicBool,
     store: S,
     options: Options,
     capabilities: Capabilities,
@@ -87,6 +95,8 @@ struct Inner {
     signals: Vec<Option<Arc<Signal>>>,
     /// When the clock task will wake by itself.
     armed: Option<Timestamp>,
+    /// Schedules whose due tick was refused, and why.
+    held: BTreeMap<Name, String>,
 }
 
 /// Bodies that were read for planning, by position.
@@ -124,10 +134,15 @@ impl<S: Store> Embedded<S> {
         }
         waits.start(store.progress());
         let secret = state.secret.ok_or_else(|| Error::internal("an opened store has no secret"))?;
-        let inner = Inner { state, draft: Draft::new(), positions, end, signals: Vec::new(), armed: None };
+        let floor = state.schedules.decided().unwrap_or_default();
+        let scheduled = ScheduleClock::new(env.clone(), floor);
+        let (signals, armed, held) = (Vec::new(), None, BTreeMap::new());
+        let inner = Inner { state, draft: Draft::new(), positions, end, signals, armed, held };
         let core = Core {
             capabilities: capabilities(name, store.durability(), atomic),
             clock,
+            scheduled,
+            revised: AtomicBool::new(false),
             store,
             options,
             marker: Marker::new(secret),

@@ -3,6 +3,7 @@
 use super::{
     Core,
     page::{cursor, limit, of_order_key, of_state, parse, smallest},
+    schedules,
     view::{self, Glimpse},
 };
 use crate::{
@@ -22,11 +23,13 @@ impl<S: Store> Core<S> {
     pub(super) async fn topology(self: &Arc<Self>) -> Result<Topology> {
         let _running = self.enter()?;
         let (topology, end) = {
-            let inner = self.inner.lock();
+            let mut inner = self.inner.lock();
+            self.catch_up(&mut inner);
             let inlets = inner.state.queues().map(|queue| (queue.name.clone(), (*queue.config).clone()));
             let paused = inner.state.queues().filter(|queue| queue.paused).map(|queue| queue.name.clone());
             let mut topology =
                 Topology { inlets: inlets.collect(), paused: paused.collect(), ..Topology::default() };
+            topology.schedules = schedules::views(&inner);
             topology.inlets.sort_by(|a, b| a.0.cmp(&b.0));
             (topology, inner.end)
         };

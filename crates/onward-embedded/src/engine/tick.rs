@@ -44,14 +44,14 @@ impl<S: Store> Core<S> {
                 Err(_) => return Some(REFUSED_WAIT),
             }
         }
-        inner.armed = plan::next_tick(&inner.state);
+        inner.armed = plan::next_tick(&inner.state).into_iter().chain(self.schedules_want(inner)).min();
         inner.armed.map(|at| at.since(self.clock.now()))
     }
 
     /// Before a read: what is due is done, so that it shows what holds now. A store that refuses shows what held before.
     pub(super) fn catch_up(&self, inner: &mut Inner) {
         let now = self.clock.now();
-        if plan::next_tick(&inner.state).is_some_and(|at| at <= now) {
+        if plan::next_tick(&inner.state).is_some_and(|at| at <= now) || self.schedules_are_due(inner) {
             // The clock task goes on with it, and a failure shows in health.
             let _ = self.step(inner, None);
         }
@@ -68,7 +68,11 @@ impl<S: Store> Core<S> {
         }
         let mut draft = Draft::new();
         let more = plan::tick(&inner.state, &mut draft, only, &mut ctx);
-        self.append(inner, &draft, now).map(|()| more)
+        self.append(inner, &draft, now)?;
+        match only {
+            None => Ok(self.fire_schedules(inner, &mut ctx)? || more),
+            Some(_) => Ok(more),
+        }
     }
 
     /// Wakes the clock task when something of this draft is due before it would wake by itself.
@@ -85,7 +89,7 @@ impl<S: Store> Core<S> {
                 earliest = earliest.into_iter().chain(due).min();
             }
         };
-        let mut expiry: Option<Timestamp> = None;
+        let mut other: Option<Timestamp> = None;
         for fact in &draft.facts {
             match fact {
                 Fact::Enqueued { inlet, .. }
@@ -95,11 +99,12 @@ impl<S: Store> Core<S> {
                 Fact::Settled { at, .. } | Fact::Rescheduled { at, .. } => look(at.inlet),
                 Fact::Leased { given, .. } => given.iter().for_each(|given| look(given.at.inlet)),
                 Fact::Extended { leases, .. } => leases.iter().for_each(|at| look(at.inlet)),
-                Fact::RecordPut { expires, .. } => expiry = expiry.into_iter().chain(*expires).min(),
+                Fact::RecordPut { expires, .. } => other = other.into_iter().chain(*expires).min(),
+                Fact::ScheduleSet { .. } => other = other.into_iter().chain(self.schedules_want(inner)).min(),
                 _ => {}
             }
         }
-        let earliest = earliest.into_iter().chain(expiry).min();
+        let earliest = earliest.into_iter().chain(other).min();
         if let Some(at) = earliest.filter(|at| inner.armed.is_none_or(|armed| *at < armed)) {
             inner.armed = Some(at);
             self.rearm.notify_one();

@@ -3,8 +3,8 @@
 use crate::{Class, Fact, InletId, Said};
 use hashbrown::{HashMap, HashSet};
 use onward_core::{
-    Accepted, BulkId, Durability, Error, Inlet, InletConfig, Key, MessageId, MessageState, Position, Receipt,
-    RecordKey, Timestamp,
+    Accepted, BulkId, Durability, Error, Inlet, InletConfig, Key, MessageId, MessageState, Name, Position,
+    Receipt, RecordKey, Timestamp,
 };
 
 /// A receipt, perhaps one that lacks the position of its fact.
@@ -77,6 +77,8 @@ pub(crate) struct Draft {
     pub(crate) bulks: Vec<BulkId>,
     pub(crate) duplicates: Vec<InletId>,
     pub(crate) audits: usize,
+    pub(crate) schedules: HashSet<Name>,
+    pub(crate) schedules_bytes: usize,
 }
 
 impl Draft {
@@ -104,6 +106,8 @@ impl Draft {
         self.bulks.clear();
         self.duplicates.clear();
         self.audits = 0;
+        self.schedules.clear();
+        self.schedules_bytes = 0;
     }
 
     /// Adds a fact that adds work or data.

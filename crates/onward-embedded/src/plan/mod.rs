@@ -9,6 +9,7 @@ mod held;
 mod lease;
 mod process;
 mod record;
+mod schedule;
 mod settle;
 mod suspect;
 mod tick;
@@ -19,10 +20,12 @@ pub(crate) use draft::{Answer, Draft};
 pub(crate) use held::{deliveries_of, extend, missing, refuse_missing};
 pub(crate) use lease::{Picked, plan as lease, put_back};
 pub use record::{AUDIT_DAYS, AUDIT_MAX, AUDIT_PREFIX};
+pub use schedule::TICK_STEP_MAX;
+pub(crate) use schedule::{fire as fire_schedules, revise as revise_schedules};
 pub(crate) use tick::{next as next_tick, next_of, plan as tick, queue_is_overdue};
 pub(crate) use topology::{declare, declare_default};
 
-use crate::{Marks, State, Stored, marks::Marker};
+use crate::{Marks, State, Stored, engine::ScheduleClock, marks::Marker};
 use hashbrown::{HashMap, HashSet};
 use onward_core::{Durability, Error, Guarded, Inlet, Message, Op, Timestamp};
 use std::sync::Arc;
@@ -49,6 +52,8 @@ impl Work {
 /// What planning knows beside the state.
 pub(crate) struct Context<'a> {
     pub(crate) now: Timestamp,
+    /// The clock of schedules.
+    pub(crate) scheduled: &'a ScheduleClock,
     /// The engine's clock less the wall clock, in microseconds.
     pub(crate) skew_us: i64,
     /// Only what a fact before this position made ready may be handed out.
@@ -108,6 +113,7 @@ fn other(state: &State, draft: &mut Draft, op: &Op, at: usize, ctx: &mut Context
         }
         Op::DeleteRecord { key, expect } => record::delete(state, draft, key, *expect, ctx),
         Op::Guard(Guarded::Record { key, expect }) => record::guard(state, draft, key, *expect, ctx),
+        Op::PutSchedule { name, schedule } => schedule::put(state, draft, name, schedule.as_deref(), ctx),
         Op::Pause { inlet } => topology::pause(state, draft, inlet, true, ctx),
         Op::Resume { inlet } => topology::pause(state, draft, inlet, false, ctx),
         Op::EditDead { inlet, id, edit } => dead::edit(state, draft, inlet, id, edit, ctx),
@@ -122,7 +128,6 @@ fn other(state: &State, draft: &mut Draft, op: &Op, at: usize, ctx: &mut Context
         Op::Enqueue { .. }
         | Op::Publish { .. }
         | Op::Append { .. }
-        | Op::PutSchedule { .. }
         | Op::Seek { .. }
         | Op::Truncate { .. }
         | Op::Guard(Guarded::Stream { .. }) => {

@@ -82,6 +82,9 @@ impl State {
             }
             Fact::RecordDeleted { key } => self.records.remove(key),
             Fact::RecordsExpired { keys } => keys.iter().for_each(|key| self.records.remove(key)),
+            Fact::ScheduleSet { .. } | Fact::ScheduleRemoved { .. } | Fact::ScheduleTicked { .. } => {
+                self.schedules.apply(fact);
+            }
             _ => {}
         }
     }

@@ -25,6 +25,7 @@ impl State {
             settled: self.settled.clone(),
             bulks: self.bulks.clone(),
             records: self.records.clone(),
+            schedules: self.schedules.clone(),
             ..State::new()
         }
     }

@@ -1,6 +1,8 @@
 //! Snapshots: a state as a row of pieces, and a state made of them again.
 
-use super::{Body, Counts, Kept, Lease, LeaseMark, Queue, Remembered, SettledMark, Side, State, Status};
+use super::{
+    Body, Counts, Kept, Lease, LeaseMark, Queue, Remembered, ScheduleImage, SettledMark, Side, State, Status,
+};
 use crate::{At, InletId, Marks};
 use bytes::Bytes;
 use onward_core::{
@@ -54,6 +56,8 @@ pub enum Piece {
         /// When it was written.
         written: Timestamp,
     },
+    /// A schedule.
+    Schedule(Box<ScheduleImage>),
     /// Everything was said: the last piece.
     End,
 }
@@ -144,6 +148,7 @@ impl State {
             let Kept { value, revision, expires, written } = record.clone();
             each(Piece::Record { key: key.clone(), value, revision, expires, written });
         }
+        self.schedules.each().for_each(|entry| each(Piece::Schedule(Box::new(entry.clone()))));
         let mut settled: Vec<_> = self.settled.each().map(|(mark, how)| (*mark, *how)).collect();
         settled.sort_by_key(|(mark, _)| *mark);
         settled.into_iter().for_each(|(mark, how)| each(Piece::Settled(mark, how)));

@@ -20,6 +20,7 @@ mod ready;
 mod recent;
 mod records;
 mod restore;
+mod schedules;
 mod side;
 mod slab;
 
@@ -27,12 +28,14 @@ pub use dedup::Remembered;
 pub use image::{LeaseImage, MessageImage, Piece, QueueImage};
 pub use queue::{Counts, KEPT_BYTES_MAX, KEPT_MAX};
 pub use recent::{BULKS_MAX, LeaseMark, SETTLED_MAX, SettledMark};
+pub use schedules::ScheduleImage;
 pub use side::Side;
 
 pub(crate) use lease::{HandOut, Lease};
 pub(crate) use queue::Queue;
 pub(crate) use ready::Ask;
 pub(crate) use records::{Kept, Records, size as record_size};
+pub(crate) use schedules::{Schedules, size as schedule_size};
 pub(crate) use slab::{Queued, Status};
 
 use crate::{At, Fact, InletId};
@@ -54,6 +57,7 @@ pub struct State {
     pub(crate) settled: Settlements,
     pub(crate) bulks: Bulks,
     pub(crate) records: Records,
+    pub(crate) schedules: Schedules,
     freed: Vec<u64>,
     woken: Vec<InletId>,
 }
@@ -97,6 +101,7 @@ impl State {
             settled: Recent::new(SETTLED_MAX),
             bulks: Recent::new(BULKS_MAX),
             records: Records::default(),
+            schedules: Schedules::default(),
             freed: Vec::new(),
             woken: Vec::new(),
         }

@@ -20,6 +20,7 @@ impl State {
             Piece::Record { key, value, revision, expires, written } => {
                 self.records.put(key, Kept { value, revision, expires, written });
             }
+            Piece::Schedule(image) => self.schedules.insert(*image),
             Piece::Settled(mark, how) => self.settled.insert(mark, how),
             Piece::Bulk(id, report) => self.bulks.insert(id, report),
             Piece::Queue(image) => self.restore_queue(*image),

@@ -10,6 +10,7 @@ mod limits;
 mod order;
 mod random;
 mod records;
+mod schedules;
 mod seam;
 mod support;
 mod time;

@@ -44,7 +44,7 @@ async fn what_is_not_in_this_release_is_refused_before_any_effect() {
     let message = Box::new(bench.message("a").build(&*bench.env).unwrap());
     let publish = Op::Publish { topic: name(), message };
     assert_eq!(kind(bench.engine.prepare(vec![publish])), ErrorKind::Unsupported);
-    for capability in [Capability::Topics, Capability::Streams, Capability::Schedules, Capability::Seek] {
+    for capability in [Capability::Topics, Capability::Streams, Capability::Seek] {
         assert!(!bench.engine.capabilities().has(capability));
     }
     let topic = TopologyChange::Topic { name: name(), config: TopicConfig::default(), update: false };

@@ -6,5 +6,6 @@ mod faults;
 mod power;
 mod promises;
 mod restart;
+mod schedules;
 mod sim;
 mod space;
