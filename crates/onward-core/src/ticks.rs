@@ -172,6 +172,18 @@ impl Ticks {
         count
     }
 
+    /// A tick by the clock of its zone, as in `2024-03-31T03:00:00+02:00`; an interval's in UTC.
+    pub fn local(&self, tick: Timestamp) -> String {
+        let offset = |instant| match &self.0 {
+            Kind::Every { .. } => jiff::tz::Offset::UTC,
+            Kind::Cron(cron) => cron.zone.to_offset(instant),
+        };
+        match jiff::Timestamp::from_microsecond(tick.as_micros()) {
+            Ok(instant) => instant.display_with_offset(offset(instant)).to_string(),
+            Err(_) => tick.to_string(),
+        }
+    }
+
     /// The ticks strictly after `time`, in order.
     pub fn iter_after(&self, time: Timestamp) -> impl Iterator<Item = Timestamp> + '_ {
         std::iter::successors(self.after(time), |tick| self.after(*tick))

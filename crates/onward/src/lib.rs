@@ -4,6 +4,7 @@ mod connect;
 pub mod folder;
 mod handle;
 mod process;
+pub mod schedule;
 #[cfg(feature = "embedded")]
 mod verify;
 pub mod work;

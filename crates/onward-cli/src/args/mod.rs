@@ -55,6 +55,9 @@ pub(crate) enum Command {
     /// List queues, declare, pause, resume and drop them
     #[command(after_help = commands::queues::EXAMPLES)]
     Queues(commands::queues::Args),
+    /// Enqueue messages by the clock: list schedules, put, remove, preview
+    #[command(after_help = commands::schedules::EXAMPLES)]
+    Schedules(commands::schedules::Args),
     /// Look at messages without taking them
     #[command(after_help = commands::peek::EXAMPLES)]
     Peek(commands::peek::Args),

@@ -9,6 +9,7 @@ pub(crate) mod enqueue;
 pub(crate) mod find;
 pub(crate) mod peek;
 pub(crate) mod queues;
+pub(crate) mod schedules;
 pub(crate) mod shell;
 pub(crate) mod stats;
 pub(crate) mod verify;
@@ -24,6 +25,7 @@ pub(crate) async fn run(context: &Context, command: Command) -> Outcome {
         Command::Enqueue(args) => enqueue::run(context, args).await,
         Command::Work(args) => work::run(context, args).await,
         Command::Queues(args) => queues::run(context, args).await,
+        Command::Schedules(args) => schedules::run(context, args).await,
         Command::Peek(args) => peek::run(context, args).await,
         Command::Find(args) => find::run(context, args).await,
         Command::Cancel(args) => cancel::run(context, args).await,

@@ -12,5 +12,6 @@ mod looking;
 mod processes;
 mod queues;
 mod readme;
+mod schedules;
 mod usage;
 mod verify;
