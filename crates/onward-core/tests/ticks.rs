@@ -1,4 +1,5 @@
 //! Which instants a schedule names: fields, names, intervals, and what happens where a zone's clock is changed.
+#![allow(clippy::unwrap_used, reason = "a test that meets the unexpected has failed")]
 
 use onward_core::{ErrorKind, ScheduleWhen, Ticks, Timestamp};
 use onward_proves::proves;

@@ -55,8 +55,8 @@ impl Schedules {
 
     /// The first tick after `now`, of any of them.
     pub(crate) fn next_after(&self, now: Timestamp) -> Option<Timestamp> {
-        let due = self.due.iter().map(|(next, _)| *next);
-        due.skip_while(|next| *next <= now).next()
+        let mut due = self.due.iter().map(|(next, _)| *next);
+        due.find(|next| *next > now)
     }
 
     /// The first tick that has no decision yet.

@@ -240,7 +240,7 @@ async fn ticks_beyond_one_step_follow_in_the_next() {
         bench.one(Op::PutSchedule { name, schedule: Some(Box::new(schedule)) }).await.unwrap();
     }
     bench.step(secs(900));
-    assert!(2_700 > 2 * TICK_STEP_MAX);
+    const { assert!(2_700 > 2 * TICK_STEP_MAX) };
     assert_eq!(bench.stats().await.books.waiting, 2_700);
 }
 
