@@ -38,9 +38,9 @@ macro_rules! groups {
     };
 }
 
-groups! { memory: Memory; core, retry_dead, time, order, dedup, limits, records, transactions, looking, lifecycle, model, stress }
-groups! { embedded: Embedded; core, retry_dead, time, order, dedup, limits, records, transactions, looking, lifecycle, model, stress }
-groups! { client: OverSocket::new(program()); core, retry_dead, time, order, dedup, limits, records, transactions, looking, lifecycle, model, stress }
+groups! { memory: Memory; core, retry_dead, time, order, dedup, topics, limits, records, transactions, looking, lifecycle, model, stress }
+groups! { embedded: Embedded; core, retry_dead, time, order, dedup, topics, limits, records, transactions, looking, lifecycle, model, stress }
+groups! { client: OverSocket::new(program()); core, retry_dead, time, order, dedup, topics, limits, records, transactions, looking, lifecycle, model, stress }
 
 #[proves("T59")]
 #[tokio::test(flavor = "multi_thread")]

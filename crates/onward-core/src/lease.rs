@@ -110,6 +110,14 @@ pub struct Delivery {
     pub causes: Vec<Cause>,
     /// A suspect of a process's death: it is handed out alone, and its death alone counts as a crash.
     pub suspect: bool,
+    /// Of a subscription: how often it had been moved to process again when it reached this message. Whoever remembers
+    /// what was processed makes it part of the key, so that handlers run again.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub replay: u32,
+}
+
+fn is_first(replay: &u32) -> bool {
+    *replay == 0
 }
 
 /// The answer to extending one lease.

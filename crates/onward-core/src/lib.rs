@@ -30,6 +30,7 @@ mod stats;
 mod text;
 mod ticks;
 mod time;
+mod topic;
 mod topology;
 mod view;
 
@@ -51,18 +52,19 @@ pub use op::{BulkId, DeadEdit, Guarded, Op, PurgeWhat, SeekMode, SeekTo, Selecti
 pub use payload::Payload;
 pub use prepared::Prepared;
 pub use query::{Cursor, FindBy, MessageQuery, Page};
-pub use receipt::{Accepted, Appended, BulkReport, CancelOutcome, Receipt, SettledAs};
+pub use receipt::{Accepted, Appended, BulkReport, CancelOutcome, Receipt, SettledAs, Sought};
 pub use record::{Record, RecordExpect, RecordKey, RecordQuery};
 pub use retry::{Curve, Jitter, RetryPolicy};
 pub use schedule::{
     CatchUp, Overlap, SCHEDULE_HEADER, Schedule, ScheduleView, ScheduleWhen, TICK_HEADER, tick_id,
 };
 pub use settle::{Cause, CauseKind, Failure, Outcome, RetryDelay};
-pub use stats::{Books, LeaseView, Stats};
+pub use stats::{Books, Lag, LeaseView, Stats};
 pub use ticks::Ticks;
 pub use time::Timestamp;
+pub use topic::{Filter, StartFrom, TopicConfig, TopicKeeps};
 pub use topology::{
-    DeliveryGuarantee, Filter, InletConfig, OrderPolicy, Overflow, RateLimit, StartFrom, StuckHead,
-    TopicConfig, Topology, TopologyChange, TopologyDiff,
+    DeliveryGuarantee, InletConfig, OrderPolicy, Overflow, RateLimit, StuckHead, Topology, TopologyChange,
+    TopologyDiff,
 };
 pub use view::{MessageState, MessageView};

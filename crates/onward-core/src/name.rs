@@ -103,6 +103,15 @@ impl Inlet {
         Ok(Self::Queue(name.parse()?))
     }
 
+    /// The subscription of that name in a topic.
+    ///
+    /// # Errors
+    /// `Invalid` when the name has other characters than a name's part may have.
+    pub fn subscription(topic: Name, name: &str) -> Result<Self> {
+        check_part(name, name)?;
+        Ok(Self::Subscription { topic, name: name.into() })
+    }
+
     /// The namespace it is in.
     pub fn namespace(&self) -> &str {
         match self {

@@ -32,8 +32,23 @@ pub enum Receipt {
         /// How many.
         leases: u64,
     },
+    /// To seek.
+    Sought(Sought),
     /// To everything that has nothing more to say.
     Done,
+}
+
+/// Where a subscription was moved to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sought {
+    /// The position of the message that it goes on with; `None` when that is the next one to be published.
+    pub next: Option<Position>,
+    /// Messages that come again or for the first time, before the filter looks at them.
+    pub messages: u64,
+    /// The place that was asked for is not retained any more: it goes on with the oldest that is.
+    pub clipped: bool,
+    /// The subscription's replay epoch now.
+    pub replay: u32,
 }
 
 /// A message was accepted: durable, not done. It has no result on purpose.

@@ -38,6 +38,25 @@ pub struct Stats {
     pub stopped_dead_full: bool,
     /// Live leases, oldest first, at most [`crate::PAGE_MAX`].
     pub leases: Vec<LeaseView>,
+    /// Of a subscription: how far it is behind its topic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lag: Option<Lag>,
+}
+
+/// How far a subscription is behind its topic. What it has not reached yet stands in no book.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Lag {
+    /// Messages that it has still to begin: those of the topic that it has not reached, counted before its filter
+    /// looks at them, and those that it has reached and that wait.
+    pub messages: u64,
+    /// Of those, the ones that it has not reached: how many places of the topic it is behind.
+    pub unreached: u64,
+    /// When the oldest of them was published.
+    pub oldest: Option<Timestamp>,
+    /// The position of the next message that it reaches; `None` when it has reached all.
+    pub next: Option<crate::Position>,
+    /// How often it was moved to process again; part of what makes a delivery's effects idempotent.
+    pub replay: u32,
 }
 
 /// What was accepted and where it is. All since the inlet was declared.

@@ -1,11 +1,11 @@
 //! What exists: queues, topics, subscriptions, and every rule and bound that one may set for them.
 
 use crate::{
-    Error, Inlet, Name, PAYLOAD_BYTES_CEILING, PAYLOAD_BYTES_DEFAULT, Position, Result, RetryPolicy,
-    ScheduleView, Timestamp,
+    Error, Filter, Inlet, Name, PAYLOAD_BYTES_CEILING, PAYLOAD_BYTES_DEFAULT, Result, RetryPolicy,
+    ScheduleView, StartFrom, TopicConfig, TopicKeeps,
 };
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 /// The rules and bounds of one inlet (a queue or a subscription). The default is safe for work that matters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -166,42 +166,6 @@ pub struct RateLimit {
     pub burst: u64,
 }
 
-/// Bounds of a topic's retained messages.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct TopicConfig {
-    /// Keep messages so long, in milliseconds; `None` keeps them until every subscription is done with them.
-    pub retention_ms: Option<u64>,
-    /// Keep at most so many bytes.
-    pub retention_bytes: Option<u64>,
-}
-
-/// Which messages of a topic a subscription takes; every given part must hold.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Filter {
-    /// Any of these types; `order.*` matches by prefix. Empty: all.
-    pub types: Vec<Arc<str>>,
-    /// Any of these sources. Empty: all.
-    pub sources: Vec<Arc<str>>,
-    /// Each of these headers with exactly this value.
-    pub headers: BTreeMap<String, String>,
-}
-
-/// Where a new subscription begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StartFrom {
-    /// With the next message.
-    Now,
-    /// With the oldest retained one.
-    Beginning,
-    /// With the first one at or after this time.
-    Time(Timestamp),
-    /// With the first one at or after this position.
-    Position(Position),
-}
-
 /// One change of what exists.
 ///
 /// Declaring again with the same content changes nothing. With other content it is `Conflict`, unless `update`.
@@ -264,6 +228,13 @@ pub struct TopologyDiff {
     pub dropped: bool,
     /// The fields that changed.
     pub changed: Vec<String>,
+    /// A new subscription was to begin with what is not retained any more: it begins with the oldest that is.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub clipped: bool,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 /// What exists.
@@ -280,4 +251,7 @@ pub struct Topology {
     /// Schedules, by name.
     #[serde(default)]
     pub schedules: Vec<ScheduleView>,
+    /// What the topics keep, in the same order as `topics`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<TopicKeeps>,
 }

@@ -4,10 +4,11 @@
 //! already chosen. What follows from a fact by the inlet's own rules alone (the next message of an order key becomes
 //! ready, later ones follow a dead head) is not written: applying does it, the same way each time.
 
-use crate::{At, BulkMark, End, Given, InletId, Marks, MessageRef, Removal, Said};
+use crate::{At, BulkMark, End, Given, InletId, Marks, MessageRef, Removal, Said, TopicId};
 use bytes::Bytes;
 use onward_core::{
-    Holder, Inlet, InletConfig, Message, Name, Payload, RecordKey, RequestId, Schedule, Timestamp,
+    Filter, Holder, Inlet, InletConfig, Message, Name, Payload, RecordKey, RequestId, Schedule, Timestamp,
+    TopicConfig,
 };
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
@@ -193,15 +194,104 @@ pub enum Fact {
         /// The next one, by the rules of time zones as they were known then.
         next: Option<Timestamp>,
     },
+    /// A topic is new, or has new rules.
+    TopicDeclared {
+        /// Its number.
+        topic: TopicId,
+        /// Its name.
+        name: Name,
+        /// Its rules.
+        config: Box<TopicConfig>,
+    },
+    /// A topic was removed with what it kept. It has no subscriptions.
+    TopicDropped {
+        /// Which.
+        topic: TopicId,
+    },
+    /// A message was published: once for all subscriptions. Its body stands in this fact, at this position.
+    Published {
+        /// Where.
+        topic: TopicId,
+        /// The message.
+        message: Arc<Message>,
+        /// Its hashes, so that a replay needs not compute them.
+        marks: Marks,
+        /// As in [`Fact::Enqueued`].
+        skew_us: i64,
+    },
+    /// A subscription is new, or has new rules.
+    Subscribed {
+        /// Its number among the inlets.
+        inlet: InletId,
+        /// Its topic.
+        topic: TopicId,
+        /// Its name.
+        name: Inlet,
+        /// Its rules.
+        config: Box<InletConfig>,
+        /// Which messages it takes.
+        filter: Box<Filter>,
+        /// The number in the topic of the first message that it reaches, where it is new.
+        start: u64,
+    },
+    /// A subscription took messages from its topic: those of these numbers that its filter takes.
+    Drawn {
+        /// Which.
+        inlet: InletId,
+        /// The first number.
+        from: u64,
+        /// The number behind the last one.
+        until: u64,
+        /// Numbers among them whose headers the filter does not take, in order.
+        unfit: Vec<u64>,
+    },
+    /// A subscription passed over messages that it had not reached.
+    Passed {
+        /// Which.
+        inlet: InletId,
+        /// The number behind the last one.
+        until: u64,
+        /// Why: shed, or purged.
+        why: Removal,
+        /// The bulk operation that did it.
+        bulk: Option<BulkMark>,
+    },
+    /// A subscription was moved to another place of its topic.
+    Sought {
+        /// Which.
+        inlet: InletId,
+        /// The number of the message that it goes on with.
+        to: u64,
+        /// It processes again what it had processed: a new replay epoch, and every lease of before has ended.
+        again: bool,
+    },
+    /// A topic lets go what is past its retention at this fact's time.
+    Trimmed {
+        /// Which.
+        topic: TopicId,
+    },
+    /// The body of a topic's message was copied forward. Its new place is this fact's position.
+    TopicMoved {
+        /// Whose topic.
+        topic: TopicId,
+        /// Which message.
+        which: MessageRef,
+        /// When it was published.
+        accepted_at: Timestamp,
+        /// The body.
+        message: Arc<Message>,
+    },
 }
 
 impl Fact {
     /// The message body that stands in this fact: what [`crate::Store::read`] answers for its position.
     pub fn body(&self) -> Option<&Arc<Message>> {
         match self {
-            Self::Enqueued { message, .. } | Self::Edited { message, .. } | Self::Moved { message, .. } => {
-                Some(message)
-            }
+            Self::Enqueued { message, .. }
+            | Self::Edited { message, .. }
+            | Self::Moved { message, .. }
+            | Self::Published { message, .. }
+            | Self::TopicMoved { message, .. } => Some(message),
             _ => None,
         }
     }

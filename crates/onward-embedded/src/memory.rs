@@ -42,7 +42,7 @@ impl Store for MemoryStore {
             positions.push(position);
             if let Some(message) = fact.body() {
                 let accepted_at = match fact {
-                    Fact::Moved { accepted_at, .. } => *accepted_at,
+                    Fact::Moved { accepted_at, .. } | Fact::TopicMoved { accepted_at, .. } => *accepted_at,
                     _ => time,
                 };
                 self.bodies.lock().insert(position, Stored { message: message.clone(), accepted_at });

@@ -115,6 +115,7 @@ impl Stub {
                     progress: None,
                     causes: vec![],
                     suspect: false,
+                    replay: 0,
                 };
                 state.holders.insert(handle.clone(), request.holder.clone());
                 state.leased.insert(handle, delivery.clone());

@@ -25,6 +25,7 @@ pub(crate) fn answers() -> Vec<Answer> {
         Receipt::Edited { edition: 2 },
         Receipt::Bulk(BulkReport { matched: 1, done: 2, finished: true }),
         Receipt::ProcessEnded { leases: 3 },
+        Receipt::Sought(Sought { next: Some(Position(9)), messages: 2, clipped: true, replay: 1 }),
         Receipt::Done,
     ];
     let error = Error::full("what").at("where").mend("how").retry(RetryHint::After(Duration::from_millis(7)));
@@ -38,6 +39,7 @@ pub(crate) fn answers() -> Vec<Answer> {
         progress: Some(raw()),
         causes: vec![cause(), cause()],
         suspect: true,
+        replay: 2,
     };
     let recorded = RecordedEvent {
         event: event(),
@@ -71,9 +73,15 @@ pub(crate) fn answers() -> Vec<Answer> {
         paused: true,
         stopped_dead_full: true,
         leases: vec![view().lease.unwrap()],
+        lag: Some(Lag { messages: 3, unreached: 2, oldest: Some(at(1)), next: Some(Position(4)), replay: 1 }),
     };
     vec![
-        Answer::Declared(TopologyDiff { created: true, dropped: true, changed: vec!["x".into()] }),
+        Answer::Declared(TopologyDiff {
+            created: true,
+            dropped: true,
+            changed: vec!["x".into()],
+            clipped: true,
+        }),
         Answer::Topology(Topology {
             inlets: vec![(queue(), config()), (subscription(), InletConfig::default())],
             filters: vec![(subscription(), filter())],
@@ -97,6 +105,16 @@ pub(crate) fn answers() -> Vec<Answer> {
                 missed: 5,
                 overlapped: u64::MAX,
                 problem: Some("full".into()),
+            }],
+            kept: vec![TopicKeeps {
+                topic: "t".parse().unwrap(),
+                published: 5,
+                messages: 4,
+                bytes: 3,
+                oldest: Some(Position(1)),
+                oldest_at: Some(at(2)),
+                newest: Some(Position(9)),
+                subscriptions: 2,
             }],
         }),
         Answer::Committed(receipts.clone()),

@@ -194,7 +194,7 @@ fn changes() -> Vec<TopologyChange> {
         TopologyChange::Queue { name: name.clone(), config: Box::new(config()), update: true },
         TopologyChange::Topic {
             name: name.clone(),
-            config: TopicConfig { retention_ms: Some(1), retention_bytes: None },
+            config: TopicConfig { retention_ms: Some(1), ..TopicConfig::default() },
             update: false,
         },
         TopologyChange::Subscription {

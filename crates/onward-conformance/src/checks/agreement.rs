@@ -83,7 +83,7 @@ impl Pair {
         let queue = b.queue(config.clone()).await?;
         let mut model = Model::default();
         let change = TopologyChange::Queue { name: queue.clone(), config: Box::new(config), update: false };
-        model.declare(change)?;
+        model.declare(change, now(b))?;
         Ok(Self {
             seed: random,
             inlet: Inlet::Queue(queue.clone()),

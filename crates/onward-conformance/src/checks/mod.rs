@@ -13,6 +13,7 @@ mod retry_dead;
 mod servers;
 mod stress;
 mod time;
+mod topics;
 mod transactions;
 
 use crate::Check;
@@ -31,6 +32,7 @@ impl Suite {
             time::CHECKS,
             order::CHECKS,
             dedup::CHECKS,
+            topics::CHECKS,
             limits::CHECKS,
             records::CHECKS,
             transactions::CHECKS,

@@ -78,6 +78,19 @@ impl Double {
                 let answer = self.commit_one(op).await;
                 self.settled(&token, answer)
             }
+            Op::Publish { topic, message } if self.is(Fault::PublishesTwice) => {
+                let (topic, message) = (topic.clone(), message.clone());
+                let answer = self.commit_one(op).await;
+                self.published(topic, *message, answer).await
+            }
+            Op::Seek { .. } if self.is(Fault::AcceptsUnknownPosition) => {
+                let answer = self.commit_one(op).await;
+                answer.or_else(|e| if e.kind() == ErrorKind::NotFound { Ok(Receipt::Done) } else { Err(e) })
+            }
+            Op::EndProcess { .. } if self.is(Fault::CommitsPastGap) => {
+                self.commit_in_flight().await?;
+                self.commit_one(op).await
+            }
             Op::Progress { token, .. } if self.is(Fault::LosesProgress) => {
                 self.is_live(token).await.map(|()| Receipt::Done)
             }
@@ -133,9 +146,14 @@ impl Double {
                 let delivery = memory.out.remove(place);
                 let is_reject = matches!(outcome, Outcome::Reject { .. });
                 let long = delivery.lease == LONG;
-                let twice = self.is(Fault::DeliversTwice) && is_ack && long
-                    || self.is(Fault::DeadComesAgain) && is_reject && long;
-                if twice {
+                let subscription = matches!(token.inlet, onward_core::Inlet::Subscription { .. });
+                let twice = match self.fault {
+                    Fault::RepeatsInSubscription => is_ack && subscription,
+                    Fault::DeliversTwice => is_ack && !subscription,
+                    Fault::DeadComesAgain => is_reject,
+                    _ => false,
+                };
+                if twice && long {
                     memory.again.push(delivery);
                 }
             }
@@ -170,11 +188,15 @@ impl Double {
         if let Some(again) = self.memory.lock().again.pop() {
             return Ok(vec![again]);
         }
+        if self.is(Fault::SlowHoldsUpAll) && self.is_held_up(&request) {
+            return Ok(Vec::new());
+        }
         let deliveries = self.inner.lease(self.bend_request(request)).await?;
         let mut deliveries: Vec<Delivery> = deliveries.into_iter().map(|d| self.bend_delivery(d)).collect();
         match self.fault {
             Fault::LeaseEndsEarly => deliveries.iter_mut().for_each(|d| d.lease = asked.unwrap_or(d.lease)),
             Fault::BatchBackward => deliveries.reverse(),
+            Fault::SharesAcrossSubscriptions => self.share(&mut deliveries).await?,
             Fault::LosesAMessage => self.lose_one(&mut deliveries).await?,
             _ => {}
         }

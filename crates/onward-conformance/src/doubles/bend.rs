@@ -27,6 +27,7 @@ impl Double {
                 Op::EndProcess { process, died: false }
             }
             Op::Redrive { .. } | Op::Purge { .. } => self.bend_bulk(op),
+            Op::Seek { inlet, to, mode } => self.bend_seek(inlet, to, mode),
             other => other,
         }
     }
@@ -163,6 +164,7 @@ impl Double {
     pub(super) fn bend_delivery(&self, mut delivery: Delivery) -> Delivery {
         match self.fault {
             Fault::DropsCauses => keep_last(&mut delivery.causes),
+            Fault::HidesReplayEpoch => delivery.replay = 0,
             Fault::AttemptsFromZero if delivery.lease == LONG => delivery.attempt -= 1,
             _ => {}
         }

@@ -6,6 +6,7 @@ mod answers;
 mod bend;
 mod harness;
 mod rules;
+mod topics;
 mod wrapper;
 
 pub use harness::DoubleHarness;
@@ -159,6 +160,42 @@ pub enum Fault {
     SamePageAgain,
     /// Numbers leave out what was purged.
     BooksLosePurged,
+    /// What a subscription acknowledged is handed out there once more.
+    RepeatsInSubscription,
+    /// A message goes to one subscription alone, as if they were workers of one queue.
+    SharesAcrossSubscriptions,
+    /// A message that is published again is accepted as new.
+    PublishesTwice,
+    /// Every subscription begins with the next message.
+    StartsNow,
+    /// A rewind to a position is one to the beginning.
+    RewindsPositionToBeginning,
+    /// A rewind to a time is one to the beginning.
+    RewindsTimeToBeginning,
+    /// Deliveries do not show their replay epoch.
+    HidesReplayEpoch,
+    /// To fill gaps is to process again.
+    FillGapsReprocesses,
+    /// A position that never was is answered as done.
+    AcceptsUnknownPosition,
+    /// What a dead process had of subscriptions counts as processed.
+    CommitsPastGap,
+    /// While one subscription has a delivery out, the others of its topic get nothing.
+    SlowHoldsUpAll,
+    /// Subscriptions take everything.
+    IgnoresFilter,
+    /// Subscriptions keep no order.
+    SubscriptionsUnordered,
+    /// Subscriptions retry without end.
+    SubscriptionsRetryForEver,
+    /// Messages of topics have no age.
+    IgnoresRetentionAge,
+    /// Topics have no size.
+    IgnoresRetentionBytes,
+    /// Numbers leave out what was shed.
+    BooksLoseShed,
+    /// A read of a topic goes forward, whatever was asked.
+    ReadsTopicsForward,
 }
 
 /// How one double fared.

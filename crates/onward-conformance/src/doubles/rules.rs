@@ -16,13 +16,14 @@ macro_rules! doubles {
 
 doubles! {
     loses_ack: LosesAck => ack_never_returns,
-        also leases_are_shown;
-    loses_a_message: LosesAMessage => every_id_is_accounted_for;
+        also leases_are_shown each_once_within_a_subscription;
+    loses_a_message: LosesAMessage => every_id_is_accounted_for,
+        also slow_subscription_blocks_nobody;
     delivers_twice: DeliversTwice => ack_never_returns;
     accepts_stale_tokens: AcceptsStaleTokens => stale_token_refused,
-        also attempt_survives_restart_and_other_instance old_tokens_stay_stale;
+        also rewind_reprocess_runs_handlers rebalance_never_commits_past_gap attempt_survives_restart_and_other_instance old_tokens_stay_stale;
     no_delay_on_retry: NoDelayOnRetry => retry_requeues_after_delay,
-        also delay_survives_crash clock_jump key_waits_while_retrying other_keys_progress books_balance;
+        also delay_survives_crash clock_jump key_waits_while_retrying other_keys_progress books_balance key_order_in_a_subscription;
     forgets_dedup: ForgetsDedup => same_id_in_window_once,
         also window_expires retry_returns_original_position dedup_key_stands_for_id dedup_survives_crash full_queue_rejects_or_blocks;
     ignores_fingerprint: IgnoresFingerprint => same_id_other_body_conflicts;
@@ -35,19 +36,20 @@ doubles! {
     waits_instead_of_setting_aside: WaitsInsteadOfSettingAside => stuck_head_set_aside,
         also set_aside_redriven_in_order;
     batch_backward: BatchBackward => fifo_with_one_consumer,
-        also out_of_order_ack full_queue_sheds_lowest purge_by_selection;
+        also out_of_order_ack full_queue_sheds_lowest purge_by_selection rebalance_never_commits_past_gap;
     ignores_priority: IgnoresPriority => priority_order_and_ageing,
         also full_queue_sheds_lowest;
     never_ages: NeverAges => priority_order_and_ageing;
     drops_causes: DropsCauses => dead_letter_keeps_body_headers_id_causes,
-        also redrive_once crash_counts_as_attempt;
+        also redrive_once crash_counts_as_attempt subscription_retries_and_dead_letters;
     attempts_from_zero: AttemptsFromZero => attempt_starts_at_1;
     cuts_oversize: CutsOversize => oversize_refused_before_io;
     ends_at_nul: EndsAtNul => payload_bytes_exact,
         also dead_letter_keeps_body_headers_id_causes;
     ascii_headers: AsciiHeaders => headers_roundtrip_unicode,
         also dead_letter_keeps_body_headers_id_causes;
-    dead_letter_loses_headers: DeadLetterLosesHeaders => dead_letter_keeps_body_headers_id_causes;
+    dead_letter_loses_headers: DeadLetterLosesHeaders => dead_letter_keeps_body_headers_id_causes,
+        also subscription_retries_and_dead_letters;
     drops_undecodable: DropsUndecodable => permanent_goes_at_once;
     dead_comes_again: DeadComesAgain => reject_dead_letters_now;
     release_counts: ReleaseCounts => release_counts_no_attempt;
@@ -72,11 +74,12 @@ doubles! {
     forgets_request_id: ForgetsRequestId => lost_lease_answer_burns_no_attempt,
         also dropped_future_is_safe;
     one_too_many: OneTooMany => prefetch_bound_holds,
-        also lost_lease_answer_burns_no_attempt concurrency_limit_holds_over_processes books_balance dropped_future_is_safe;
+        also lost_lease_answer_burns_no_attempt concurrency_limit_holds_over_processes books_balance books_of_a_subscription_balance rebalance_never_commits_past_gap dropped_future_is_safe;
     ignores_bounds: IgnoresBounds => full_queue_rejects_or_blocks,
         also unique_key_one_unfinished full_queue_sheds_lowest slow_consumer_bounds_memory aborted_invisible;
     never_sheds: NeverSheds => full_queue_sheds_lowest;
-    ignores_pause: IgnoresPause => pause_resume;
+    ignores_pause: IgnoresPause => pause_resume,
+        also slow_subscription_blocks_nobody;
     ignores_concurrency: IgnoresConcurrency => concurrency_limit_holds,
         also concurrency_limit_holds_over_processes;
     ignores_rate: IgnoresRate => rate_limit_holds;
@@ -98,7 +101,7 @@ doubles! {
     ignores_crashes: IgnoresCrashes => crash_counts_as_attempt,
         also crash_suspects_go_alone;
     cumulative_ack: CumulativeAck => out_of_order_ack,
-        also other_keys_progress;
+        also other_keys_progress rebalance_never_commits_past_gap key_order_in_a_subscription;
     swallows_conflict: SwallowsConflict => settle_twice_same_outcome_is_ok_other_conflicts;
     forgets_settlements: ForgetsSettlements => lost_settle_answer_retried,
         also settle_twice_same_outcome_is_ok_other_conflicts;
@@ -108,5 +111,30 @@ doubles! {
     drops_what_is_full: DropsWhatIsFull => drop_refuses_what_is_not_empty;
     same_page_again: SamePageAgain => prefix_pages;
     books_lose_purged: BooksLosePurged => books_balance,
-        also purge_by_selection;
+        also purge_by_selection books_of_a_subscription_balance;
+    repeats_in_subscription: RepeatsInSubscription => each_once_within_a_subscription;
+    shares_across_subscriptions: SharesAcrossSubscriptions => every_subscription_gets_all,
+        also late_subscription_start_policy rewind_fill_gaps_skips_processed slow_subscription_blocks_nobody filter_by_type_and_attribute subscription_retries_and_dead_letters retention_by_age retention_by_size;
+    publishes_twice: PublishesTwice => published_twice_is_one;
+    starts_now: StartsNow => late_subscription_start_policy,
+        also unknown_position_refused retention_by_size;
+    rewinds_position_to_beginning: RewindsPositionToBeginning => rewind_to_position,
+        also unknown_position_refused;
+    rewinds_time_to_beginning: RewindsTimeToBeginning => rewind_to_time,
+        also retention_by_age;
+    hides_replay_epoch: HidesReplayEpoch => rewind_reprocess_runs_handlers;
+    fill_gaps_reprocesses: FillGapsReprocesses => rewind_fill_gaps_skips_processed;
+    accepts_unknown_position: AcceptsUnknownPosition => unknown_position_refused;
+    commits_past_gap: CommitsPastGap => rebalance_never_commits_past_gap;
+    slow_holds_up_all: SlowHoldsUpAll => slow_subscription_blocks_nobody,
+        also retention_by_age;
+    ignores_filter: IgnoresFilter => filter_by_type_and_attribute;
+    subscriptions_unordered: SubscriptionsUnordered => key_order_in_a_subscription;
+    subscriptions_retry_for_ever: SubscriptionsRetryForEver => subscription_retries_and_dead_letters;
+    ignores_retention_age: IgnoresRetentionAge => retention_by_age;
+    ignores_retention_bytes: IgnoresRetentionBytes => retention_by_size,
+        also books_of_a_subscription_balance;
+    books_lose_shed: BooksLoseShed => books_of_a_subscription_balance,
+        also retention_by_age retention_by_size;
+    reads_topics_forward: ReadsTopicsForward => topic_is_read_both_ways;
 }

@@ -32,6 +32,8 @@ pub(super) struct Memory {
     pub(super) receipts: BTreeMap<MessageId, Accepted>,
     /// Deliveries that are out, in their order.
     pub(super) out: Vec<Delivery>,
+    /// Messages that a subscription of a topic has got.
+    pub(super) gone: Vec<(Inlet, MessageId)>,
     /// To be handed out once more.
     pub(super) again: Vec<Delivery>,
     pub(super) count: u64,
@@ -78,7 +80,7 @@ impl Engine for Double {
                 inlet,
                 only_if_empty: only_if_empty && !self.is(Fault::DropsWhatIsFull),
             },
-            other => other,
+            other => self.bend_topic(other),
         };
         self.inner.declare(change)
     }
@@ -140,7 +142,7 @@ impl Engine for Double {
     }
 
     fn read_events(&self, read: EventRead) -> Fut<'_, EventSlice> {
-        self.inner.read_events(read)
+        self.inner.read_events(self.bend_read(read))
     }
 
     fn get_records(&self, query: RecordQuery) -> Fut<'_, Page<Record>> {
@@ -159,6 +161,9 @@ impl Engine for Double {
             let mut stats = self.inner.stats(inlets).await?;
             if self.is(Fault::BooksLosePurged) {
                 stats.iter_mut().for_each(|s| s.books.purged = 0);
+            }
+            if self.is(Fault::BooksLoseShed) {
+                stats.iter_mut().filter(|s| s.lag.is_some()).for_each(|s| s.books.shed = 0);
             }
             Ok(stats)
         })

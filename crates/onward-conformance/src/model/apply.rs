@@ -20,6 +20,8 @@ impl Model {
             Op::Enqueue { queue, message } => {
                 Receipt::Accepted(self.enqueue(&Inlet::Queue(queue.clone()), message, now)?)
             }
+            Op::Publish { topic, message } => Receipt::Accepted(self.publish(topic, message, now)?),
+            Op::Seek { inlet, to, mode } => Receipt::Sought(self.seek(inlet, *to, *mode, now)?),
             Op::Settle { token, outcome } => {
                 Receipt::Settled(self.queue(&token.inlet)?.settle(token, outcome, now)?)
             }
@@ -74,7 +76,7 @@ impl Model {
         Ok(Receipt::Done)
     }
 
-    pub(crate) fn declare(&mut self, change: TopologyChange) -> Result<TopologyDiff> {
+    pub(crate) fn declare(&mut self, change: TopologyChange, now: Now) -> Result<TopologyDiff> {
         match change {
             TopologyChange::Queue { name, config, update } => {
                 self.declare_queue(name.into(), *config, update)
@@ -87,11 +89,16 @@ impl Model {
                 self.queues.retain(|q| q.inlet != inlet);
                 Ok(TopologyDiff { dropped: true, ..TopologyDiff::default() })
             }
-            _ => Err(Error::unsupported("the model has no topics")),
+            TopologyChange::Topic { name, config, update } => self.declare_topic(name, config, update),
+            TopologyChange::Subscription { topic, name, config, filter, start, update } => {
+                let inlet = Inlet::subscription(topic, &name)?;
+                self.subscribe(inlet, *config, filter, start, update, now)
+            }
+            TopologyChange::DropTopic { name } => self.drop_topic(&name),
         }
     }
 
-    fn declare_queue(
+    pub(crate) fn declare_queue(
         &mut self,
         inlet: Inlet,
         config: onward_core::InletConfig,
@@ -113,10 +120,17 @@ impl Model {
     }
 
     pub(crate) fn topology(&self) -> Topology {
+        let filter = |q: &Queue| {
+            let filter = &q.reader.as_ref()?.filter;
+            (!filter.is_all()).then(|| (q.inlet.clone(), filter.clone()))
+        };
         Topology {
+            filters: self.queues.iter().filter_map(filter).collect(),
+            topics: self.topics.iter().map(|t| (t.name.clone(), t.config.clone())).collect(),
+            kept: self.topics.iter().map(|t| t.keeps(&self.queues)).collect(),
+            schedules: Vec::new(),
             inlets: self.queues.iter().map(|q| (q.inlet.clone(), q.config.clone())).collect(),
             paused: self.queues.iter().filter(|q| q.paused).map(|q| q.inlet.clone()).collect(),
-            ..Topology::default()
         }
     }
 
@@ -224,6 +238,7 @@ impl Queue {
             paused: self.paused,
             stopped_dead_full: self.dead() >= self.config.dead_max,
             leases: (0..self.items.len()).filter_map(|i| self.lease_view(i, now)).collect(),
+            lag: self.lag(),
         }
     }
 }

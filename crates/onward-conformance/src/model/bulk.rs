@@ -63,6 +63,7 @@ impl Model {
         };
         let chosen = choose(&queue.items, selection, about);
         for index in chosen.iter().filter(|_| !dry_run) {
+            queue.items[*index].passed_over = !queue.items[*index].is_dead();
             queue.items[*index].gone(MessageState::Cancelled, now);
             queue.counts.purged += 1;
         }

@@ -4,9 +4,9 @@ use super::{Model, Now};
 use futures::future::Either;
 use onward_core::{
     AtomicScope, BoxStream, Capabilities, Capability, Delivery, Durability, Engine, EngineLimits, Env, Error,
-    EventRead, EventSlice, Extended, Fut, Health, Hint, Inlet, Interest, LEASE_COUNT_MAX, LeaseRequest,
-    LeaseToken, MessageQuery, MessageView, OPS_MAX, Op, PAYLOAD_BYTES_CEILING, Page, Prepared, Receipt,
-    Record, RecordQuery, Result, Stats, Topology, TopologyChange, TopologyDiff,
+    EventRead, EventScope, EventSlice, Extended, Fut, Health, Hint, Inlet, Interest, LEASE_COUNT_MAX,
+    LeaseRequest, LeaseToken, MessageQuery, MessageView, OPS_MAX, Op, PAYLOAD_BYTES_CEILING, Page, Prepared,
+    Receipt, Record, RecordQuery, Result, Stats, Topology, TopologyChange, TopologyDiff,
 };
 use parking_lot::Mutex;
 use std::{
@@ -107,10 +107,10 @@ impl Engine for ModelEngine {
             ops_max: OPS_MAX,
         };
         use Capability as C;
-        let none = [C::Topics, C::Filters, C::Seek, C::Streams, C::TagConditions, C::Schedules];
+        let none = [C::Streams, C::TagConditions, C::Schedules];
         let all = Capabilities::all("model", Durability::OsBuffer, AtomicScope::Store, limits);
         none.into_iter()
-            .fold(all, |all, capability| all.refuse(capability, "the model has queues and records"))
+            .fold(all, |all, capability| all.refuse(capability, "the model has queues, topics and records"))
     }
 
     fn prepare(&self, ops: Vec<Op>) -> Result<Prepared> {
@@ -118,7 +118,7 @@ impl Engine for ModelEngine {
     }
 
     fn declare(&self, change: TopologyChange) -> Fut<'_, TopologyDiff> {
-        ready(self.with(|model, _| model.declare(change)))
+        ready(self.with(|model, now| model.declare(change, now)))
     }
 
     fn topology(&self) -> Fut<'_, Topology> {
@@ -147,8 +147,11 @@ impl Engine for ModelEngine {
         ready(self.with(|model, now| model.find(&query, now)))
     }
 
-    fn read_events(&self, _: EventRead) -> Fut<'_, EventSlice> {
-        ready(Err(Error::unsupported("the model has no events")))
+    fn read_events(&self, read: EventRead) -> Fut<'_, EventSlice> {
+        ready(match &read.scope {
+            EventScope::Topic(topic) => self.with(|model, _| model.read_topic(topic, &read)),
+            _ => Err(Error::unsupported("the model has no events")),
+        })
     }
 
     fn get_records(&self, query: RecordQuery) -> Fut<'_, Page<Record>> {

@@ -237,6 +237,7 @@ impl Item {
             progress: self.progress.clone(),
             causes: self.causes.clone(),
             suspect: self.suspect,
+            replay: self.replay,
         })
     }
 }

@@ -89,6 +89,8 @@ impl Item {
             suspect: false,
             cancel: false,
             redriven: false,
+            passed_over: false,
+            replay: 0,
             place: Place::Here,
         }
     }

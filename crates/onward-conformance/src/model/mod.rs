@@ -5,12 +5,14 @@
 
 mod apply;
 mod bulk;
+mod copies;
 mod engine;
 mod hand_out;
 mod harness;
 mod item;
 mod queue;
 mod records;
+mod topics;
 
 pub use engine::ModelEngine;
 pub use harness::ModelHarness;
@@ -47,6 +49,7 @@ impl Now {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Model {
     pub(crate) queues: Vec<Queue>,
+    pub(crate) topics: Vec<topics::Topic>,
     pub(crate) records: Vec<records::Stored>,
     pub(crate) bulks: Vec<(BulkId, BulkReport)>,
     pub(crate) epoch: u64,
@@ -66,6 +69,8 @@ pub(crate) struct Queue {
     key_rates: Vec<(String, Bucket)>,
     served: Vec<String>,
     pub(crate) counts: Counts,
+    /// Of a subscription.
+    pub(crate) reader: Option<topics::Reader>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -104,6 +109,9 @@ pub(crate) struct Item {
     suspect: bool,
     cancel: bool,
     pub(crate) redriven: bool,
+    /// Of a subscription: it was left out without being processed, or is to be processed again.
+    passed_over: bool,
+    replay: u32,
     pub(crate) place: Place,
 }
 
@@ -145,6 +153,7 @@ impl Model {
         for queue in &mut self.queues {
             queue.tick(now);
         }
+        self.trim_topics(now);
         for record in &mut self.records {
             record.tick(now);
         }

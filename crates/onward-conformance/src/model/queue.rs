@@ -20,6 +20,7 @@ impl Queue {
             key_rates: Vec::new(),
             served: Vec::new(),
             counts: Counts::default(),
+            reader: None,
         }
     }
 
@@ -77,7 +78,7 @@ impl Queue {
         }
     }
 
-    fn set_aside(&mut self, index: usize, now: Now) {
+    pub(crate) fn set_aside(&mut self, index: usize, now: Now) {
         let causes_max = self.config.causes_max;
         let failure = Failure::new(CauseKind::BehindDeadHead, "an earlier message of its key is dead");
         self.items[index].fail(failure, 0, "", causes_max, now.wall);
@@ -126,7 +127,7 @@ impl Queue {
         self.items.iter().position(|i| i.is_unfinished() && i.message.unique_key.as_ref() == Some(key))
     }
 
-    fn behind_dead(&self, index: usize) -> bool {
+    pub(crate) fn behind_dead(&self, index: usize) -> bool {
         let key = self.items[index].message.order_key.as_ref();
         let dead = |i: &Item| i.is_dead() && i.message.order_key.as_ref() == key;
         key.is_some()

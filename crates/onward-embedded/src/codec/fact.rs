@@ -10,7 +10,7 @@
 use super::message::{get_message, put_envelope};
 use super::wire::{Decoded, Input, Malformed, Wire};
 use crate::store::Stored;
-use crate::{At, Fact, InletId, Marks};
+use crate::{At, Fact, InletId, Marks, MessageRef, TopicId};
 use bytes::Bytes;
 use onward_core::{Message, Timestamp};
 use std::{ops::Range, sync::Arc};
@@ -36,6 +36,15 @@ pub(crate) mod kind {
     pub(crate) const RECORD_PUT: u8 = 17;
     pub(crate) const RECORD_DELETED: u8 = 18;
     pub(crate) const RECORDS_EXPIRED: u8 = 19;
+    pub(crate) const TOPIC_DECLARED: u8 = 32;
+    pub(crate) const TOPIC_DROPPED: u8 = 33;
+    pub(crate) const PUBLISHED: u8 = 34;
+    pub(crate) const SUBSCRIBED: u8 = 35;
+    pub(crate) const DRAWN: u8 = 36;
+    pub(crate) const PASSED: u8 = 37;
+    pub(crate) const SOUGHT: u8 = 38;
+    pub(crate) const TRIMMED: u8 = 39;
+    pub(crate) const TOPIC_MOVED: u8 = 40;
     pub(crate) const SCHEDULE_SET: u8 = 64;
     pub(crate) const SCHEDULE_REMOVED: u8 = 65;
     pub(crate) const SCHEDULE_TICKED: u8 = 66;
@@ -135,23 +144,24 @@ fn put_fact<'f>(fact: &'f Fact, time: Timestamp, out: &mut Vec<u8>) -> (u8, &'f 
             ((*missed, *overlapped), *decided).put(out);
             put(kind::SCHEDULE_TICKED, next, out)
         }
+        other => return super::topic::put_topic_fact(other, time, out),
     };
     (kind, &[])
 }
 
-fn put(kind: u8, fields: &impl Wire, out: &mut Vec<u8>) -> u8 {
+pub(super) fn put(kind: u8, fields: &impl Wire, out: &mut Vec<u8>) -> u8 {
     fields.put(out);
     kind
 }
 
 /// When the message was accepted stands as the span from its own timestamp, which is mostly short.
-fn put_body<'f>(accepted_at: Timestamp, message: &'f Message, out: &mut Vec<u8>) -> &'f [u8] {
+pub(super) fn put_body<'f>(accepted_at: Timestamp, message: &'f Message, out: &mut Vec<u8>) -> &'f [u8] {
     accepted_at.as_micros().wrapping_sub(message.timestamp.as_micros()).put(out);
     put_envelope(message, out);
     message.data.as_bytes()
 }
 
-fn get_body(input: &mut Input<'_>, record: &Bytes) -> Decoded<Stored> {
+pub(super) fn get_body(input: &mut Input<'_>, record: &Bytes) -> Decoded<Stored> {
     let span = i64::get(input)?;
     let message = get_message(input, record)?;
     let accepted_at = Timestamp::from_micros(message.timestamp.as_micros().wrapping_add(span));
@@ -180,7 +190,12 @@ pub(crate) fn decode(kind: u8, record: &Bytes) -> Decoded<Fact> {
             let (key, expires) = (Wire::get(input)?, Wire::get(input)?);
             return Ok(Fact::RecordPut { key, value: record.slice(input.at()..), expires });
         }
-        kind => get_fields(kind, input)?,
+        kind => match super::topic::get_topic_fact(kind, input, record)? {
+            // What it has read to the end holds a body.
+            Some(fact) if fact.body().is_some() => return Ok(fact),
+            Some(fact) => fact,
+            None => get_fields(kind, input)?,
+        },
     };
     input.end()?;
     Ok(fact)
@@ -243,6 +258,8 @@ pub(crate) fn decode_body(kind: u8, record: &Bytes) -> Decoded<Stored> {
         kind::ENQUEUED => drop(<((InletId, Marks), i64)>::get(input)?),
         kind::EDITED => drop(At::get(input)?),
         kind::MOVED => drop(<(At, bool)>::get(input)?),
+        kind::PUBLISHED => drop(<((TopicId, Marks), i64)>::get(input)?),
+        kind::TOPIC_MOVED => drop(<(TopicId, MessageRef)>::get(input)?),
         _ => return Err(Malformed("no message stands in this record")),
     }
     get_body(input, record)

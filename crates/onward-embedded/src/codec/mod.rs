@@ -5,6 +5,7 @@ mod fact;
 mod message;
 mod parts;
 mod schedule;
+mod topic;
 pub(crate) mod wire;
 
 pub(crate) use fact::{Encoded, decode, decode_body, encode};

@@ -1,10 +1,10 @@
 //! One fact of every kind, with every field used somewhere: what the codec's tests go over.
 
-use crate::{At, BulkMark, End, Fact, Given, InletId, Marks, MessageRef, Removal, Said};
+use crate::{At, BulkMark, End, Fact, Given, InletId, Marks, MessageRef, Removal, Said, TopicId};
 use bytes::Bytes;
 use onward_core::{
-    BulkId, BulkReport, CatchUp, Cause, CauseKind, Failure, Holder, Inlet, InletConfig, Message, Overlap,
-    Payload, ProcessId, RequestId, Schedule, ScheduleWhen, Timestamp,
+    BulkId, BulkReport, CatchUp, Cause, CauseKind, Failure, Filter, Holder, Inlet, InletConfig, Message,
+    Name, Overlap, Payload, ProcessId, RequestId, Schedule, ScheduleWhen, Timestamp, TopicConfig,
 };
 use std::{sync::Arc, time::Duration};
 
@@ -102,6 +102,38 @@ pub(crate) fn facts() -> Vec<Fact> {
             decided: due,
             next: Some(TIME),
         },
+    ]
+    .into_iter()
+    .chain(topic_facts())
+    .collect()
+}
+
+/// Facts about topics and subscriptions.
+fn topic_facts() -> Vec<Fact> {
+    let (topic, inlet, name) = (TopicId(2), InletId(3), "shop/orders".parse::<Name>().unwrap());
+    let filter = Filter {
+        types: vec!["order.*".into()],
+        sources: vec!["shop".into()],
+        headers: [("region".to_owned(), "eu".to_owned())].into(),
+    };
+    let config = TopicConfig { retention_ms: Some(60_000), ..TopicConfig::default() };
+    vec![
+        Fact::TopicDeclared { topic, name: name.clone(), config: Box::new(config) },
+        Fact::TopicDropped { topic },
+        Fact::Published { topic, marks: MARKS, skew_us: 4, message: Arc::new(full()) },
+        Fact::Subscribed {
+            inlet,
+            topic,
+            name: Inlet::subscription(name, "analytics").unwrap(),
+            config: Box::new(InletConfig::default()),
+            filter: Box::new(filter),
+            start: 300,
+        },
+        Fact::Drawn { inlet, from: 300, until: 428, unfit: vec![301, 400] },
+        Fact::Passed { inlet, until: 500, why: Removal::Purged, bulk: Some(bulk()) },
+        Fact::Sought { inlet, to: 7, again: true },
+        Fact::Trimmed { topic },
+        Fact::TopicMoved { topic, which: at(9).message, accepted_at: TIME, message: Arc::new(plain()) },
     ]
 }
 

@@ -72,7 +72,7 @@ impl<S: Store> Core<S> {
             let tried = {
                 let mut inner = self.inner.lock();
                 let mut draft = Draft::new();
-                let planned = plan::declare(&inner.state, &mut draft, &change);
+                let planned = plan::declare(&inner.state, &mut draft, &change, self.clock.skew_us());
                 match planned {
                     Err(error) => Ok((Err(error), inner.end)),
                     Ok(diff) => {
@@ -99,6 +99,9 @@ impl<S: Store> Core<S> {
         let actor = prepared.actor().map(Box::from);
         let works: Vec<Work> =
             prepared.into_ops().into_iter().map(|op| Work::new(op, &self.marker)).collect();
+        for inlet in works.iter().filter_map(looked_at) {
+            self.look_ahead(inlet)?;
+        }
         let matches = self.match_by_bodies(&works)?;
         Ok(Commit { works, actor, bodies: Bodies::new(), matches })
     }
@@ -195,6 +198,16 @@ fn bulk_selection(work: &Work) -> Option<(&onward_core::Inlet, &Selection, bool)
     }
 }
 
+/// Where an operation means messages by what they are, which a subscription may not have taken over yet.
+fn looked_at(work: &Work) -> Option<&onward_core::Inlet> {
+    let Work::Other(op) = work else { return None };
+    match &**op {
+        Op::Cancel { inlet, .. } | Op::Reschedule { inlet, .. } => Some(inlet),
+        Op::Purge { inlet, what: PurgeWhat::Waiting, .. } => Some(inlet),
+        _ => None,
+    }
+}
+
 /// Names the operation that failed, where there are several.
 fn place(error: Error, at: usize, work: &Work, of: usize) -> Error {
     if of == 1 {
@@ -202,6 +215,7 @@ fn place(error: Error, at: usize, work: &Work, of: usize) -> Error {
     }
     let name = match work {
         Work::Enqueue { .. } => "enqueue",
+        Work::Publish { .. } => "publish",
         Work::Other(op) => op.name(),
     };
     let inner = error.place().map(|place| format!(", {place}")).unwrap_or_default();

@@ -2,12 +2,12 @@
 
 use super::{Bodies, Core, Inner, Matches, signal::Signal, waits::Mark};
 use crate::{
-    AppendError, Store,
-    plan::{Context, Draft},
+    AppendError, State, Store,
+    plan::{Context, Draft, Picked},
 };
 use onward_core::{
-    AtomicScope, Capabilities, Capability, Durability, EngineLimits, Error, Hint, Inlet, OPS_MAX,
-    PAYLOAD_BYTES_CEILING, Result, RetryHint, Timestamp,
+    AtomicScope, Capabilities, Capability, DeliveryGuarantee, Durability, EngineLimits, Error, Hint, Inlet,
+    OPS_MAX, PAYLOAD_BYTES_CEILING, Result, RetryHint, Timestamp,
 };
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -25,15 +25,9 @@ pub(super) fn capabilities(name: &'static str, durability: Durability, atomic: A
         dedup_window_max: None,
         ops_max: OPS_MAX,
     };
-    [
-        Capability::Topics,
-        Capability::Filters,
-        Capability::Seek,
-        Capability::Streams,
-        Capability::TagConditions,
-    ]
-    .into_iter()
-    .fold(Capabilities::all(name, durability, atomic, limits), |all, one| all.refuse(one, NOT_YET))
+    [Capability::Streams, Capability::TagConditions]
+        .into_iter()
+        .fold(Capabilities::all(name, durability, atomic, limits), |all, one| all.refuse(one, NOT_YET))
 }
 
 /// What a store's refusal means to a caller; nothing was changed.
@@ -110,6 +104,7 @@ impl<S: Store> Core<S> {
 
     pub(super) fn after(&self, inner: &mut Inner, draft: &Draft) {
         self.fire_woken(inner);
+        self.fire_published(inner);
         for inlet in &draft.duplicates {
             if let Some(queue) = inner.state.queue_mut(*inlet) {
                 queue.moment.duplicates += 1;
@@ -169,4 +164,14 @@ impl<S: Store> Drop for Running<'_, S> {
             self.core.idle.notify_waiters();
         }
     }
+}
+
+/// How far the hand-out must have come before it is answered. A power cut may forget an attempt that was only
+/// written: then the message comes again, which an at-most-once inlet must not do.
+pub(super) fn mark_of(state: &State, picked: &[Picked]) -> Mark {
+    let once = |one: &Picked| {
+        let queue = state.queue(one.given.at.inlet);
+        queue.is_some_and(|queue| queue.config.guarantee == DeliveryGuarantee::AtMostOnce)
+    };
+    if picked.iter().any(once) { Mark::Synced } else { Mark::Written }
 }

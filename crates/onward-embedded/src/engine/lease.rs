@@ -3,22 +3,27 @@
 use super::{
     Bodies, Core, Inner, Matches,
     bounds::{check, check_term},
-    core::{refused, signal_of},
+    core::{mark_of, refused, signal_of},
     signal::Signal,
+    topics::Drawn,
     waits::Mark,
 };
 use crate::{
-    AppendError, State, Store,
+    AppendError, Store,
     plan::{self, Draft, Picked},
 };
 use futures::future::select_all;
 use onward_core::{
-    Delivery, DeliveryGuarantee, Error, ErrorKind, Extended, LEASE_COUNT_MAX, LeaseRequest, LeaseToken,
-    Result, RetryHint, Timestamp,
+    Delivery, Error, ErrorKind, Extended, LEASE_COUNT_MAX, LeaseRequest, LeaseToken, Result, RetryHint,
+    Timestamp,
 };
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 enum Tried {
+    /// Read the bodies at these positions, then try again.
+    NeedsBodies(Vec<u64>),
+    /// Much was looked at and nothing found yet: try again at once.
+    Again,
     /// With the end that must be reached before the answer, and by which mark.
     Got(Vec<Picked>, u64, Mark),
     Nothing {
@@ -38,9 +43,16 @@ impl<S: Store> Core<S> {
         let until = self.env.monotonic() + request.wait;
         let mut choosy = !request.accepts.is_empty();
         let signals = if request.wait.is_zero() { Vec::new() } else { self.signals(&request) };
+        let _waiter = self.waiter(&request);
+        let mut bodies = Bodies::new();
         loop {
             let mut waiting = self.waiting(&signals, choosy);
-            let (retry_at, room) = match self.try_lease(&request)? {
+            let (retry_at, room) = match self.try_lease(&request, &bodies)? {
+                Tried::NeedsBodies(positions) => {
+                    self.read_for_drawing(&positions, &mut bodies)?;
+                    continue;
+                }
+                Tried::Again => continue,
                 Tried::Got(picked, end, mark) => return self.deliver(picked, end, mark).await,
                 Tried::Nothing { retry_at, held_back } => {
                     if held_back && !choosy {
@@ -122,7 +134,7 @@ impl<S: Store> Core<S> {
         waiting
     }
 
-    fn try_lease(&self, request: &LeaseRequest) -> Result<Tried> {
+    fn try_lease(&self, request: &LeaseRequest, read: &Bodies) -> Result<Tried> {
         let mut inner = self.inner.lock();
         let inner = &mut *inner;
         let now = self.clock.now();
@@ -136,6 +148,28 @@ impl<S: Store> Core<S> {
             Err(AppendError::Busy) => return Ok(Tried::Busy),
             Err(error) => return Err(refused(error)),
         }
+        match self.draw_for(inner, request, false, read) {
+            Ok(Drawn::NeedsBodies(positions)) => return Ok(Tried::NeedsBodies(positions)),
+            Ok(_) => {}
+            Err(AppendError::Busy) => return Ok(Tried::Busy),
+            Err(error) => return Err(refused(error)),
+        }
+        match self.take(inner, request)? {
+            Tried::Nothing { retry_at: None, held_back: false } => {}
+            tried => return Ok(tried),
+        }
+        // What is ready may be none of the accepted types: there may be some further on.
+        match self.draw_for(inner, request, true, read) {
+            Ok(Drawn::NeedsBodies(positions)) => Ok(Tried::NeedsBodies(positions)),
+            Ok(Drawn::Something) => Ok(Tried::Again),
+            Ok(Drawn::Nothing) => Ok(Tried::Nothing { retry_at: None, held_back: false }),
+            Err(AppendError::Busy) => Ok(Tried::Busy),
+            Err(error) => Err(refused(error)),
+        }
+    }
+
+    /// Hands out what is ready.
+    fn take(&self, inner: &mut Inner, request: &LeaseRequest) -> Result<Tried> {
         let (mut random, bodies, matches) = (|| self.env.random(), Bodies::new(), Matches::new());
         let mut ctx = self.context(&mut random, None, &bodies, &matches);
         let mut draft = std::mem::take(&mut inner.draft);
@@ -205,6 +239,7 @@ impl<S: Store> Core<S> {
                 progress: one.progress,
                 causes: one.causes.into_iter().map(Arc::unwrap_or_clone).collect(),
                 suspect: one.suspect,
+                replay: one.replay,
                 message,
             });
         }
@@ -255,14 +290,4 @@ impl<S: Store> Core<S> {
             }
         }
     }
-}
-
-/// How far the hand-out must have come before it is answered. A power cut may forget an attempt that was only
-/// written: then the message comes again, which an at-most-once inlet must not do.
-fn mark_of(state: &State, picked: &[Picked]) -> Mark {
-    let once = |one: &Picked| {
-        let queue = state.queue(one.given.at.inlet);
-        queue.is_some_and(|queue| queue.config.guarantee == DeliveryGuarantee::AtMostOnce)
-    };
-    if picked.iter().any(once) { Mark::Synced } else { Mark::Written }
 }

@@ -12,6 +12,8 @@ mod schedules;
 mod seam;
 mod signal;
 mod tick;
+mod topic_read;
+mod topics;
 mod view;
 mod waits;
 
@@ -93,6 +95,7 @@ struct Inner {
     /// The end of what was appended: what an answer has seen.
     end: u64,
     signals: Vec<Option<Arc<Signal>>>,
+    awaited: topics::Awaited,
     /// When the clock task will wake by itself.
     armed: Option<Timestamp>,
     /// Schedules whose due tick was refused, and why.
@@ -137,7 +140,8 @@ impl<S: Store> Embedded<S> {
         let floor = state.schedules.decided().unwrap_or_default();
         let scheduled = ScheduleClock::new(env.clone(), floor);
         let (signals, armed, held) = (Vec::new(), None, BTreeMap::new());
-        let inner = Inner { state, draft: Draft::new(), positions, end, signals, armed, held };
+        let awaited = topics::Awaited::default();
+        let inner = Inner { state, draft: Draft::new(), positions, end, signals, awaited, armed, held };
         let core = Core {
             capabilities: capabilities(name, store.durability(), atomic),
             clock,

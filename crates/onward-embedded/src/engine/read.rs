@@ -8,11 +8,11 @@ use super::{
 };
 use crate::{
     Store,
-    state::{Queue, Status},
+    state::{Queue, Status, Topic},
 };
 use onward_core::{
-    Cursor, FindBy, Inlet, MessageQuery, MessageView, PAGE_MAX, Page, Position, Record, RecordKey,
-    RecordQuery, Result, Stats, Topology,
+    Books, Cursor, FindBy, Inlet, MessageQuery, MessageView, PAGE_MAX, Page, Position, Record, RecordKey,
+    RecordQuery, Result, Stats, TopicKeeps, Topology,
 };
 use std::sync::Arc;
 
@@ -27,10 +27,22 @@ impl<S: Store> Core<S> {
             self.catch_up(&mut inner);
             let inlets = inner.state.queues().map(|queue| (queue.name.clone(), (*queue.config).clone()));
             let paused = inner.state.queues().filter(|queue| queue.paused).map(|queue| queue.name.clone());
-            let mut topology =
-                Topology { inlets: inlets.collect(), paused: paused.collect(), ..Topology::default() };
-            topology.schedules = schedules::views(&inner);
+            let filters = inner.state.queues().filter_map(|queue| {
+                let filter = &queue.reader.as_ref()?.filter;
+                (!filter.is_all()).then(|| (queue.name.clone(), filter.clone()))
+            });
+            let mut topics: Vec<&Topic> = inner.state.topics().collect();
+            topics.sort_by(|a, b| a.name.cmp(&b.name));
+            let mut topology = Topology {
+                inlets: inlets.collect(),
+                filters: filters.collect(),
+                topics: topics.iter().map(|topic| (topic.name.clone(), (*topic.config).clone())).collect(),
+                paused: paused.collect(),
+                schedules: schedules::views(&inner),
+                kept: topics.iter().map(|topic| keeps(topic)).collect(),
+            };
             topology.inlets.sort_by(|a, b| a.0.cmp(&b.0));
+            topology.filters.sort_by(|a, b| a.0.cmp(&b.0));
             (topology, inner.end)
         };
         self.seen(end).await;
@@ -40,6 +52,7 @@ impl<S: Store> Core<S> {
     pub(super) async fn find(self: &Arc<Self>, query: MessageQuery) -> Result<Page<MessageView>> {
         let _running = self.enter()?;
         let limit = limit(query.limit)?;
+        self.look_ahead(&query.inlet)?;
         if let FindBy::Correlation(correlation) = &query.by {
             let correlation = correlation.clone();
             return self.find_by_correlation(&query, &correlation, limit).await;
@@ -150,7 +163,8 @@ impl<S: Store> Core<S> {
                     inlets.iter().map(|inlet| state.find(inlet).ok_or_else(|| crate::plan::no_inlet(inlet)));
                 named.collect::<Result<_>>()?
             };
-            let stats: Vec<Stats> = queues.iter().map(|queue| stats_of(queue, now)).collect();
+            let stats: Vec<Stats> =
+                queues.iter().map(|queue| stats_of(queue, state.topic_of(queue), now)).collect();
             let leases: Vec<Vec<Glimpse>> = queues.iter().map(|queue| leases_of(queue)).collect();
             (stats, leases, inner.end)
         };
@@ -162,7 +176,24 @@ impl<S: Store> Core<S> {
     }
 }
 
-fn stats_of(queue: &Queue, now: onward_core::Timestamp) -> Stats {
+fn keeps(topic: &Topic) -> TopicKeeps {
+    let shelf = &topic.shelf;
+    let oldest = shelf.get(shelf.floor());
+    let newest = shelf.head().checked_sub(1).and_then(|last| shelf.get(last));
+    TopicKeeps {
+        topic: topic.name.clone(),
+        published: shelf.head(),
+        messages: shelf.head() - shelf.floor(),
+        bytes: topic.bytes,
+        oldest: oldest.map(|entry| Position(entry.seq)),
+        oldest_at: oldest.map(|entry| entry.accepted_at),
+        newest: newest.map(|entry| Position(entry.seq)),
+        subscriptions: topic.readers_count(),
+    }
+}
+
+fn stats_of(queue: &Queue, topic: Option<&Topic>, now: onward_core::Timestamp) -> Stats {
+    let missed = topic.map_or(0, |topic| queue.uncounted(topic));
     let oldest = queue.ready.oldest(&queue.slab).map(|slot| queue.slab.get(slot).accepted_at);
     let blocked = queue.chains.values().filter_map(|chain| chain.members.values().next());
     let oldest_blocked = || {
@@ -171,7 +202,11 @@ fn stats_of(queue: &Queue, now: onward_core::Timestamp) -> Stats {
     };
     Stats {
         inlet: queue.name.clone(),
-        books: queue.books,
+        books: Books {
+            accepted: queue.books.accepted + missed,
+            shed: queue.books.shed + missed,
+            ..queue.books
+        },
         approximate: false,
         blocked: queue.blocked(),
         bytes: queue.bytes,
@@ -186,6 +221,7 @@ fn stats_of(queue: &Queue, now: onward_core::Timestamp) -> Stats {
         paused: queue.paused,
         stopped_dead_full: queue.stopped_dead_full(),
         leases: Vec::new(),
+        lag: topic.and_then(|topic| queue.lag(topic)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The engine trait, method by method.
 
-use super::{Core, Embedded, signal};
+use super::{Core, Embedded, signal, topic_read::topic_of};
 use crate::Store;
 use onward_core::{
     BoxStream, Capabilities, Delivery, Engine, Error, EventRead, EventSlice, Extended, Fut, Health, Hint,
@@ -46,8 +46,13 @@ impl<S: Store> Engine for Embedded<S> {
         Box::pin(self.core.find(query))
     }
 
-    fn read_events(&self, _read: EventRead) -> Fut<'_, EventSlice> {
-        Box::pin(async { Err(Error::unsupported("topics and streams are not in this release")) })
+    fn read_events(&self, read: EventRead) -> Fut<'_, EventSlice> {
+        Box::pin(async move {
+            match topic_of(&read) {
+                Some(topic) => self.core.read_topic(topic, &read).await,
+                None => Err(Error::unsupported("streams are not in this release")),
+            }
+        })
     }
 
     fn get_records(&self, query: RecordQuery) -> Fut<'_, Page<Record>> {

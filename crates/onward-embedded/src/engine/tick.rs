@@ -1,7 +1,7 @@
 //! The clock: a task that sleeps until something is due, and does it.
 
 use super::{Bodies, Core, Embedded, Inner, Matches};
-use crate::{AppendError, Fact, InletId, Store, plan, plan::Draft};
+use crate::{AppendError, Fact, InletId, State, Store, plan, plan::Draft};
 use onward_core::Timestamp;
 use std::{
     sync::{Arc, Weak, atomic::Ordering},
@@ -101,15 +101,34 @@ impl<S: Store> Core<S> {
                 Fact::Extended { leases, .. } => leases.iter().for_each(|at| look(at.inlet)),
                 Fact::RecordPut { expires, .. } => other = other.into_iter().chain(*expires).min(),
                 Fact::ScheduleSet { .. } => other = other.into_iter().chain(self.schedules_want(inner)).min(),
+                Fact::Subscribed { inlet, .. }
+                | Fact::Drawn { inlet, .. }
+                | Fact::Passed { inlet, .. }
+                | Fact::Sought { inlet, .. } => look(*inlet),
                 _ => {}
             }
         }
-        let earliest = earliest.into_iter().chain(other).min();
+        let trims = draft.facts.iter().filter_map(|fact| next_trim(&inner.state, fact));
+        let earliest = earliest.into_iter().chain(other).chain(trims).min();
         if let Some(at) = earliest.filter(|at| inner.armed.is_none_or(|armed| *at < armed)) {
             inner.armed = Some(at);
             self.rearm.notify_one();
         }
     }
+}
+
+/// When a topic lets something go, after a fact that may have brought that nearer.
+fn next_trim(state: &State, fact: &Fact) -> Option<Timestamp> {
+    let of = |queue: &InletId| state.topic_of(state.queue(*queue)?);
+    let topic = match fact {
+        Fact::Published { topic, .. } | Fact::TopicDeclared { topic, .. } => state.topic(*topic),
+        Fact::Drawn { inlet, .. } | Fact::Passed { inlet, .. } | Fact::Sought { inlet, .. } => of(inlet),
+        Fact::Dropped { .. } => {
+            return state.topics().filter_map(|topic| topic.next_trim(state.time())).min();
+        }
+        _ => None,
+    };
+    topic?.next_trim(state.time())
 }
 
 /// Lets the next call start the clock again when its runtime ended before the engine did.

@@ -4,7 +4,7 @@ use super::care::Held;
 use super::error::log_error;
 use super::log_store::{LogStore, unreadable};
 use crate::codec::decode;
-use crate::{At, Fact, MessageRef};
+use crate::{At, Fact, MessageRef, State, TopicId};
 use bytes::Bytes;
 use onward_core::{Error, Result, Timestamp};
 use onward_log::{LogError, Position, RecordRef};
@@ -27,10 +27,28 @@ pub(super) fn move_segment(store: &LogStore, held: &dyn Held, index: u32, bytes_
 
 /// A body that may have to be copied forward.
 struct Candidate {
-    at: At,
-    edition: bool,
+    whose: Whose,
     position: u64,
     fact: Fact,
+}
+
+/// Whose body it is.
+enum Whose {
+    /// A queue's message, or a dead letter's latest edition.
+    Inlet(At, bool),
+    /// A topic's message.
+    Topic(TopicId, u64),
+}
+
+impl Candidate {
+    /// Whether it stands where its owner looks for it.
+    fn is_needed(&self, state: &State) -> bool {
+        let place = match self.whose {
+            Whose::Inlet(at, edition) => state.body_at(at, edition),
+            Whose::Topic(topic, seq) => state.topic_body_at(topic, seq),
+        };
+        place == Some(self.position)
+    }
 }
 
 /// Goes over a segment and copies forward, in small batches, what is still needed.
@@ -69,8 +87,8 @@ impl Mover<'_> {
         }
         let mut moved = 0;
         self.held.write(&mut |state| {
-            let needed = |c: &&Candidate| state.body_at(c.at, c.edition) == Some(c.position);
-            let facts: Vec<Fact> = batch.iter().filter(needed).map(|c| c.fact.clone()).collect();
+            let facts: Vec<Fact> =
+                batch.iter().filter(|c| c.is_needed(state)).map(|c| c.fact.clone()).collect();
             moved = facts.len() as u64;
             facts
         })?;
@@ -85,15 +103,24 @@ fn candidate(record: RecordRef<'_>) -> Result<Option<Candidate>> {
         .map_err(|malformed| unreadable(record.position, malformed.0))?;
     let position = record.position.0;
     let accepted = Timestamp::from_micros(record.time);
-    let (at, edition, accepted_at, message) = match fact {
+    let (whose, fact) = match fact {
         Fact::Enqueued { inlet, message, marks, .. } => {
             let at = At { inlet, message: MessageRef { seq: position, id_hash: marks.id } };
-            (at, false, accepted, message)
+            let moved = Fact::Moved { at, edition: false, accepted_at: accepted, message };
+            (Whose::Inlet(at, false), moved)
         }
-        Fact::Edited { at, message } => (at, true, accepted, message),
-        Fact::Moved { at, edition, accepted_at, message } => (at, edition, accepted_at, message),
+        Fact::Edited { at, message } => {
+            let moved = Fact::Moved { at, edition: true, accepted_at: accepted, message };
+            (Whose::Inlet(at, true), moved)
+        }
+        Fact::Published { topic, message, marks, .. } => {
+            let which = MessageRef { seq: position, id_hash: marks.id };
+            let moved = Fact::TopicMoved { topic, which, accepted_at: accepted, message };
+            (Whose::Topic(topic, position), moved)
+        }
+        Fact::Moved { at, edition, .. } => (Whose::Inlet(at, edition), fact),
+        Fact::TopicMoved { topic, which, .. } => (Whose::Topic(topic, which.seq), fact),
         _ => return Ok(None),
     };
-    let fact = Fact::Moved { at, edition, accepted_at, message };
-    Ok(Some(Candidate { at, edition, position, fact }))
+    Ok(Some(Candidate { whose, position, fact }))
 }

@@ -5,7 +5,7 @@
 //! old one readable: a snapshot may be all that is left of the log's early segments.
 
 use crate::codec::wire::{Decoded, Input, Malformed, Wire, put_bytes, put_number};
-use crate::state::{LeaseMark, MessageImage, Remembered, SettledMark};
+use crate::state::{LeaseMark, MessageImage, Remembered, SettledMark, ShelvedImage};
 use crate::{Piece, Said};
 use hashbrown::HashMap;
 use onward_core::{MessageState, Timestamp};
@@ -16,9 +16,12 @@ const NAMED: u8 = 1;
 const MESSAGE: u8 = 2;
 const REMEMBERED: u8 = 3;
 const SETTLED: u8 = 4;
+const SHELVED: u8 = 5;
+const TOPIC_REMEMBERED: u8 = 6;
 
 const HAS_SIDE: u8 = 1;
 const HAS_LEASE: u8 = 2;
+const HAS_BODY: u8 = 4;
 
 /// Writes pieces one behind the other.
 #[derive(Debug, Default)]
@@ -60,7 +63,9 @@ impl PieceWriter {
     pub(super) fn put(&mut self, piece: &Piece, out: &mut Vec<u8>) {
         match piece {
             Piece::Message(image) => self.message(image, out),
-            Piece::Remembered { dedup, what } => self.remembered(*dedup, what, out),
+            Piece::Remembered { dedup, what } => self.remembered(REMEMBERED, *dedup, what, out),
+            Piece::Shelved(image) => self.shelved(image, out),
+            Piece::TopicRemembered { dedup, what } => self.remembered(TOPIC_REMEMBERED, *dedup, what, out),
             Piece::Settled(mark, how) => {
                 out.push(SETTLED);
                 put_settled(mark, how, out);
@@ -109,8 +114,26 @@ impl PieceWriter {
         put_bytes(&self.item, out);
     }
 
-    fn remembered(&mut self, dedup: u64, what: &Remembered, out: &mut Vec<u8>) {
-        out.push(REMEMBERED);
+    fn shelved(&mut self, image: &ShelvedImage, out: &mut Vec<u8>) {
+        out.push(SHELVED);
+        self.before.put(image.seq, image.accepted_at, out);
+        out.extend_from_slice(&image.id_hash.to_le_bytes());
+        image.size.put(out);
+        self.kind(&image.kind, out);
+        self.kind(&image.source, out);
+        let flag = |there: bool, flag: u8| if there { flag } else { 0 };
+        let flags = flag(image.side.is_some(), HAS_SIDE) | flag(image.body.is_some(), HAS_BODY);
+        out.extend_from_slice(&[image.priority, flags]);
+        if let Some(body) = image.body {
+            put_number(body, out);
+        }
+        if let Some(side) = &image.side {
+            self.unnamed(side, out);
+        }
+    }
+
+    fn remembered(&mut self, kind: u8, dedup: u64, what: &Remembered, out: &mut Vec<u8>) {
+        out.push(kind);
         self.before.put(what.seq, what.at, out);
         for hash in [dedup, what.fingerprint, what.id_hash] {
             out.extend_from_slice(&hash.to_le_bytes());
@@ -126,7 +149,11 @@ impl PieceReader {
         match input.byte()? {
             NAMED => from_rmp(input.bytes()?),
             MESSAGE => self.message(input).map(|image| Piece::Message(Box::new(image))),
-            REMEMBERED => self.remembered(input),
+            REMEMBERED => self.remembered(input).map(|(dedup, what)| Piece::Remembered { dedup, what }),
+            SHELVED => self.shelved(input).map(|image| Piece::Shelved(Box::new(image))),
+            TOPIC_REMEMBERED => {
+                self.remembered(input).map(|(dedup, what)| Piece::TopicRemembered { dedup, what })
+            }
             SETTLED => get_settled(input).map(|(mark, how)| Piece::Settled(mark, how)),
             _ => Err(Malformed("a piece of a kind that this version does not know")),
         }
@@ -152,12 +179,25 @@ impl PieceReader {
         self.kinds.get(number).cloned().ok_or(Malformed("a type's number was never given"))
     }
 
-    fn remembered(&mut self, input: &mut Input<'_>) -> Decoded<Piece> {
+    fn shelved(&mut self, input: &mut Input<'_>) -> Decoded<ShelvedImage> {
+        let (seq, accepted_at) = self.before.get(input)?;
+        let id_hash = u64::from_le_bytes(input.array()?);
+        let (size, kind, source) = (Wire::get(input)?, self.kind(input)?, self.kind(input)?);
+        let [priority, flags] = input.array()?;
+        if flags & !(HAS_SIDE | HAS_BODY) != 0 {
+            return Err(Malformed("a topic's message has a part that this version does not know"));
+        }
+        let body = if flags & HAS_BODY != 0 { Some(input.number()?) } else { None };
+        let side = if flags & HAS_SIDE != 0 { Some(from_rmp(input.bytes()?)?) } else { None };
+        Ok(ShelvedImage { seq, id_hash, accepted_at, size, kind, source, priority, body, side })
+    }
+
+    fn remembered(&mut self, input: &mut Input<'_>) -> Decoded<(u64, Remembered)> {
         let (seq, at) = self.before.get(input)?;
         let mut hash = || Ok(u64::from_le_bytes(input.array()?));
         let (dedup, fingerprint, id_hash) = (hash()?, hash()?, hash()?);
         let what = Remembered { fingerprint, id_hash, seq, at, id: Wire::get(input)? };
-        Ok(Piece::Remembered { dedup, what })
+        Ok((dedup, what))
     }
 }
 

@@ -170,13 +170,17 @@ pub(super) fn purge(
         PurgeWhat::Dead => ask.select(queue, queue.dead.values().copied(), before.done, ctx),
         PurgeWhat::Waiting => ask.select(queue, unleased(queue).into_iter(), before.done, ctx),
     };
-    let matched = before.done + chosen.len() as u64;
+    let everything = what == PurgeWhat::Waiting && *ask.selection == Selection::default();
+    let unreached = if everything { unreached(state, queue) } else { None };
+    let behind = unreached.map_or(0, |(count, _)| count);
+    let matched = before.done + chosen.len() as u64 + behind;
     if ask.dry_run {
         return Ok(Answer::Ready(Receipt::Bulk(BulkReport { matched, done: 0, finished: true })));
     }
     let step = &chosen[..chosen.len().min(BULK_STEP_MAX)];
-    let done = before.done + step.len() as u64;
-    let report = BulkReport { matched, done, finished: step.len() == chosen.len() };
+    let finished = step.len() == chosen.len();
+    let done = before.done + step.len() as u64 + if finished { behind } else { 0 };
+    let report = BulkReport { matched, done, finished };
     let messages = step.iter().map(|slot| queue.reference(*slot)).collect();
     if what == PurgeWhat::Waiting {
         let bytes: i64 = step.iter().map(|slot| i64::from(queue.slab.get(*slot).size)).sum();
@@ -184,8 +188,26 @@ pub(super) fn purge(
     }
     let bulk = Some(BulkMark { id: ask.id, report });
     draft.drain(Fact::Removed { inlet: queue.id, messages, why: Removal::Purged, bulk });
+    if let Some((_, until)) = unreached.filter(|_| finished) {
+        draft.moved.insert(queue.id);
+        draft.drain(Fact::Passed { inlet: queue.id, until, why: Removal::Purged, bulk });
+    }
     audit(state, draft, "purge", ask.inlet, &format!("{} of {matched} {what:?}", step.len()), ctx);
     Ok(Answer::Ready(Receipt::Bulk(report)))
+}
+
+/// How many messages a subscription has not reached that its filter takes, and the number behind the last one.
+fn unreached(state: &State, queue: &Queue) -> Option<(u64, u64)> {
+    let (reader, topic) = (queue.reader.as_ref()?, state.topic_of(queue)?);
+    let head = topic.shelf.head();
+    let count = match reader.filter.is_all() {
+        true => reader.unreached(topic),
+        false => {
+            let entries = (reader.low()..head).filter_map(|number| topic.shelf.get(number));
+            entries.filter(|entry| topic.takes(&reader.filter, entry)).count() as u64
+        }
+    };
+    Some((count, head))
 }
 
 /// Waiting and delayed messages, oldest first.

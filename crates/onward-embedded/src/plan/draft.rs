@@ -1,6 +1,6 @@
 //! The draft of one commit: its facts, and what its later operations must see of the earlier ones.
 
-use crate::{Class, Fact, InletId, Said};
+use crate::{Class, Fact, InletId, Said, TopicId};
 use hashbrown::{HashMap, HashSet};
 use onward_core::{
     Accepted, BulkId, Durability, Error, Inlet, InletConfig, Key, MessageId, MessageState, Name, Position,
@@ -79,6 +79,13 @@ pub(crate) struct Draft {
     pub(crate) audits: usize,
     pub(crate) schedules: HashSet<Name>,
     pub(crate) schedules_bytes: usize,
+    /// Topics that this commit declares with defaults.
+    pub(crate) topics: Vec<(Name, TopicId)>,
+    pub(crate) published: HashMap<(TopicId, u64), Claimed>,
+    /// Messages and bytes that this commit adds to a topic.
+    pub(crate) topic_load: HashMap<TopicId, (u64, u64)>,
+    /// Subscriptions that this commit moves.
+    pub(crate) moved: HashSet<InletId>,
 }
 
 impl Draft {
@@ -89,7 +96,8 @@ impl Draft {
     /// Makes it empty again, keeping its memory where that is small.
     pub(crate) fn clear(&mut self) {
         const KEPT_MAX: usize = 256;
-        if self.facts.capacity() > KEPT_MAX || self.accepted.capacity() > KEPT_MAX {
+        let largest = self.accepted.capacity().max(self.published.capacity());
+        if self.facts.capacity() > KEPT_MAX || largest > KEPT_MAX {
             *self = Self::new();
             return;
         }
@@ -108,6 +116,10 @@ impl Draft {
         self.audits = 0;
         self.schedules.clear();
         self.schedules_bytes = 0;
+        self.topics.clear();
+        self.published.clear();
+        self.topic_load.clear();
+        self.moved.clear();
     }
 
     /// Adds a fact that adds work or data.
@@ -141,6 +153,9 @@ impl Draft {
     /// # Errors
     /// `Invalid` when it was changed before: one commit changes a message once, so that its facts need no order.
     pub(crate) fn touch(&mut self, inlet: InletId, seq: u64, how: Touch) -> Result<(), Error> {
+        if self.moved.contains(&inlet) {
+            return Err(twice());
+        }
         match self.touched.insert((inlet, seq), how) {
             None => Ok(()),
             Some(_) => Err(twice()),

@@ -133,7 +133,8 @@ fn duplicate(id: MessageId, seq: u64, ctx: &Context<'_>) -> Answer {
     }))
 }
 
-fn same_content(first: u64, marks: &Marks, message: &Message) -> Result<(), Error> {
+/// Refuses a repeat with other content.
+pub(super) fn same_content(first: u64, marks: &Marks, message: &Message) -> Result<(), Error> {
     if first == marks.fingerprint {
         return Ok(());
     }

@@ -36,6 +36,7 @@ pub(crate) fn deliveries_of(
             causes: side.map_or(Vec::new(), |side| side.causes.clone()),
             fairness: None,
             suspect: lease.suspect,
+            replay: side.map_or(0, |side| side.replay),
             mark: lease.mark(at.message.seq),
         })
     });

@@ -25,6 +25,7 @@ pub(crate) struct Picked {
     pub(crate) causes: Vec<Arc<Cause>>,
     pub(crate) fairness: Option<Key>,
     pub(crate) suspect: bool,
+    pub(crate) replay: u32,
     pub(crate) mark: LeaseMark,
 }
 
@@ -255,6 +256,7 @@ impl Taking<'_> {
             causes: side.map_or(Vec::new(), |side| side.causes.clone()),
             fairness: side.and_then(|side| side.fairness_key.clone()),
             suspect,
+            replay: side.map_or(0, |side| side.replay),
             mark: LeaseMark { seq: at.message.seq, epoch, attempt, nonce },
         });
     }

@@ -4,19 +4,24 @@ mod bulk;
 mod cancel;
 mod dead;
 mod draft;
+mod draw;
 mod enqueue;
 mod held;
 mod lease;
 mod process;
+mod publish;
 mod record;
 mod schedule;
+mod seek;
 mod settle;
 mod suspect;
 mod tick;
+mod topics;
 mod topology;
 
 pub use bulk::BULK_STEP_MAX;
 pub(crate) use draft::{Answer, Draft};
+pub(crate) use draw::{Drawing, draw, may_draw_more};
 pub(crate) use held::{deliveries_of, extend, missing, refuse_missing};
 pub(crate) use lease::{Picked, plan as lease, put_back};
 pub use record::{AUDIT_DAYS, AUDIT_MAX, AUDIT_PREFIX};
@@ -27,13 +32,14 @@ pub(crate) use topology::{declare, declare_default};
 
 use crate::{Marks, State, Stored, engine::ScheduleClock, marks::Marker};
 use hashbrown::{HashMap, HashSet};
-use onward_core::{Durability, Error, Guarded, Inlet, Message, Op, Timestamp};
+use onward_core::{Durability, Error, Guarded, Inlet, Message, Name, Op, Timestamp};
 use std::sync::Arc;
 
 /// An operation made ready for planning: what can be computed without the state is computed.
 #[derive(Debug)]
 pub(crate) enum Work {
     Enqueue { inlet: Inlet, message: Arc<Message>, marks: Marks },
+    Publish { topic: Name, message: Arc<Message>, marks: Marks },
     Other(Box<Op>),
 }
 
@@ -43,6 +49,10 @@ impl Work {
             Op::Enqueue { queue, message } => {
                 let marks = marker.message(&message);
                 Self::Enqueue { inlet: Inlet::Queue(queue), message: Arc::new(*message), marks }
+            }
+            Op::Publish { topic, message } => {
+                let marks = marker.message(&message);
+                Self::Publish { topic, message: Arc::new(*message), marks }
             }
             other => Self::Other(Box::new(other)),
         }
@@ -96,6 +106,7 @@ pub(crate) fn work(
 ) -> Planned {
     match work {
         Work::Enqueue { inlet, message, marks } => enqueue::plan(state, draft, inlet, message, marks, ctx),
+        Work::Publish { topic, message, marks } => publish::plan(state, draft, topic, message, marks, ctx),
         Work::Other(op) => other(state, draft, op, at, ctx),
     }
 }
@@ -116,6 +127,7 @@ fn other(state: &State, draft: &mut Draft, op: &Op, at: usize, ctx: &mut Context
         Op::PutSchedule { name, schedule } => schedule::put(state, draft, name, schedule.as_deref(), ctx),
         Op::Pause { inlet } => topology::pause(state, draft, inlet, true, ctx),
         Op::Resume { inlet } => topology::pause(state, draft, inlet, false, ctx),
+        Op::Seek { inlet, to, mode } => seek::plan(state, draft, inlet, *to, *mode, ctx),
         Op::EditDead { inlet, id, edit } => dead::edit(state, draft, inlet, id, edit, ctx),
         Op::Redrive { inlet, selection, spacing, bulk, dry_run } => {
             let ask = bulk::Bulk { inlet, selection, id: *bulk, dry_run: *dry_run, at };
@@ -128,7 +140,6 @@ fn other(state: &State, draft: &mut Draft, op: &Op, at: usize, ctx: &mut Context
         Op::Enqueue { .. }
         | Op::Publish { .. }
         | Op::Append { .. }
-        | Op::Seek { .. }
         | Op::Truncate { .. }
         | Op::Guard(Guarded::Stream { .. }) => {
             Err(Error::unsupported(format!("{} is not in this release", op.name())).into())
@@ -138,5 +149,11 @@ fn other(state: &State, draft: &mut Draft, op: &Op, at: usize, ctx: &mut Context
 
 /// The inlet does not exist.
 pub(crate) fn no_inlet(inlet: &Inlet) -> Error {
-    Error::not_found("no such queue").at(format!("`{inlet}`")).mend("declare it, or correct the name")
+    let what = format!("no such {}", topology::kind_of(inlet));
+    Error::not_found(what).at(format!("`{inlet}`")).mend("declare it, or correct the name")
+}
+
+/// The topic does not exist.
+pub(crate) fn no_topic(name: &Name) -> Error {
+    Error::not_found("no such topic").at(format!("`{name}`")).mend("declare it, or correct the name")
 }

@@ -23,7 +23,8 @@ pub(crate) fn queue_is_overdue(queue: &Queue, now: Timestamp) -> bool {
 
 /// When something is due next, in any inlet or record.
 pub(crate) fn next(state: &State) -> Option<Timestamp> {
-    state.queues().filter_map(next_of).chain(state.records.next_expiry()).min()
+    let topics = state.topics().filter_map(|topic| topic.next_trim(state.time()));
+    state.queues().filter_map(next_of).chain(topics).chain(state.records.next_expiry()).min()
 }
 
 /// When something is due next in an inlet.
@@ -55,6 +56,13 @@ pub(crate) fn plan(state: &State, draft: &mut Draft, only: Option<InletId>, ctx:
         }
     }
     if only.is_none() {
+        for topic in state.topics() {
+            let due = topic.next_trim(ctx.now).is_some_and(|at| at <= ctx.now);
+            if due {
+                draft.drain(Fact::Trimmed { topic: topic.id });
+            }
+            more |= due;
+        }
         let keys = state.records.expired(ctx.now, STEP_MAX);
         more |= keys.len() == STEP_MAX;
         if !keys.is_empty() {

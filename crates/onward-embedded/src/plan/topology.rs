@@ -1,12 +1,19 @@
 //! Declaring and removing queues, pausing and resuming.
 
-use super::{Answer, Context, Draft, Planned, no_inlet, record::audit};
+use super::{Answer, Context, Draft, Planned, no_inlet, record::audit, topics};
 use crate::{Fact, InletId, State, state::Queue};
 use onward_core::{Error, Inlet, InletConfig, OrderPolicy, Receipt, Result, TopologyChange, TopologyDiff};
 use serde_json::Value;
 
 /// Plans a change of what exists.
-pub(crate) fn declare(state: &State, draft: &mut Draft, change: &TopologyChange) -> Result<TopologyDiff> {
+///
+/// `skew_us` is the engine's clock less the wall clock, which start times are said by.
+pub(crate) fn declare(
+    state: &State,
+    draft: &mut Draft,
+    change: &TopologyChange,
+    skew_us: i64,
+) -> Result<TopologyDiff> {
     match change {
         TopologyChange::Queue { name, config, update } => {
             config.check().map_err(|error| {
@@ -20,12 +27,14 @@ pub(crate) fn declare(state: &State, draft: &mut Draft, change: &TopologyChange)
             }
         }
         TopologyChange::DropInlet { inlet, only_if_empty } => drop_inlet(state, draft, inlet, *only_if_empty),
-        TopologyChange::Topic { .. }
-        | TopologyChange::Subscription { .. }
-        | TopologyChange::DropTopic { .. } => {
-            Err(Error::unsupported("topics and subscriptions are not in this release")
-                .mend("use one queue for each reader"))
+        TopologyChange::Topic { name, config, update } => {
+            topics::declare_topic(state, draft, name, config, *update)
         }
+        TopologyChange::Subscription { topic, name, config, filter, start, update } => {
+            let ask = topics::Subscription { topic, name, config, filter, start: *start, update: *update };
+            topics::declare_subscription(state, draft, &ask, skew_us)
+        }
+        TopologyChange::DropTopic { name } => topics::drop_topic(state, draft, name),
     }
 }
 
@@ -40,12 +49,26 @@ fn change_queue(
     config: &InletConfig,
     update: bool,
 ) -> Result<TopologyDiff> {
-    let changed = changed_fields(&queue.config, config)?;
-    if changed.is_empty() {
-        return Ok(TopologyDiff::default());
+    let changed = change_inlet(queue, config, update)?;
+    if !changed.is_empty() {
+        draft.grow(Fact::Declared {
+            inlet: queue.id,
+            name: queue.name.clone(),
+            config: Box::new(config.clone()),
+        });
     }
-    let conflict =
-        |what: String, mend: &str| Error::conflict(what).at(format!("queue `{}`", queue.name)).mend(mend);
+    Ok(TopologyDiff { changed, ..TopologyDiff::default() })
+}
+
+/// The fields of an inlet's rules that would change, once it is found that they may.
+pub(super) fn change_inlet(queue: &Queue, config: &InletConfig, update: bool) -> Result<Vec<String>> {
+    let changed = changed_fields(&*queue.config, config)?;
+    if changed.is_empty() {
+        return Ok(changed);
+    }
+    let conflict = |what: String, mend: &str| {
+        Error::conflict(what).at(format!("{} `{}`", kind_of(&queue.name), queue.name)).mend(mend)
+    };
     if !update {
         let what = format!("it exists with other content: {}", changed.join(", "));
         return Err(conflict(what, "declare it with `update` to take the new content"));
@@ -57,21 +80,25 @@ fn change_queue(
             || queue.config.guarantee != config.guarantee)
     {
         let what = "`order` and `guarantee` can't change while it has messages".to_owned();
-        return Err(conflict(what, "drain it first, or use a new queue"));
+        return Err(conflict(what, "drain it first, or use a new one"));
     }
-    draft.grow(Fact::Declared {
-        inlet: queue.id,
-        name: queue.name.clone(),
-        config: Box::new(config.clone()),
-    });
-    Ok(TopologyDiff { changed, ..TopologyDiff::default() })
+    Ok(changed)
 }
 
-fn changed_fields(old: &InletConfig, new: &InletConfig) -> Result<Vec<String>> {
+/// What an inlet is called in messages to people.
+pub(super) fn kind_of(inlet: &Inlet) -> &'static str {
+    match inlet {
+        Inlet::Queue(_) => "queue",
+        Inlet::Subscription { .. } => "subscription",
+    }
+}
+
+/// The fields in which two rules differ.
+pub(super) fn changed_fields<T: PartialEq + serde::Serialize>(old: &T, new: &T) -> Result<Vec<String>> {
     if old == new {
         return Ok(Vec::new());
     }
-    let value = |config| {
+    let value = |config: &T| {
         serde_json::to_value(config)
             .map_err(|error| Error::internal(format!("a configuration as JSON: {error}")))
     };
@@ -85,10 +112,12 @@ fn changed_fields(old: &InletConfig, new: &InletConfig) -> Result<Vec<String>> {
 
 fn drop_inlet(state: &State, draft: &mut Draft, inlet: &Inlet, only_if_empty: bool) -> Result<TopologyDiff> {
     let Some(queue) = state.find(inlet) else { return Ok(TopologyDiff::default()) };
-    if only_if_empty && (queue.depth() > 0 || queue.books.dead > 0 || !queue.leases.is_empty()) {
-        let what = format!("it has {} messages and {} dead letters", queue.depth(), queue.books.dead);
+    let behind = queue.reader.as_ref().zip(state.topic_of(queue)).map_or(0, |(r, topic)| r.unreached(topic));
+    let waits = queue.depth() + behind;
+    if only_if_empty && (waits > 0 || queue.books.dead > 0 || !queue.leases.is_empty()) {
+        let what = format!("it has {waits} messages and {} dead letters", queue.books.dead);
         return Err(Error::conflict(what)
-            .at(format!("queue `{inlet}`"))
+            .at(format!("{} `{inlet}`", kind_of(inlet)))
             .mend("drain it, or drop it with what is in it"));
     }
     draft.drain(Fact::Dropped { inlet: queue.id });

@@ -15,6 +15,12 @@ impl State {
         self.end = position;
         self.time = self.time.max(time);
         match fact {
+            Fact::Published { topic, message, marks, skew_us } => {
+                self.apply_published(*topic, message, marks, *skew_us, position, time);
+            }
+            Fact::Drawn { inlet, from, until, unfit } => {
+                self.apply_drawn(*inlet, (*from, *until), unfit, position, time);
+            }
             Fact::Enqueued { inlet, message, marks, skew_us } => {
                 self.with(*inlet, |queue| queue.accept(position, time, message, marks, *skew_us));
             }
@@ -85,29 +91,32 @@ impl State {
             Fact::ScheduleSet { .. } | Fact::ScheduleRemoved { .. } | Fact::ScheduleTicked { .. } => {
                 self.schedules.apply(fact);
             }
-            _ => {}
+            _ => self.apply_topic(fact, position, time),
         }
     }
 
-    fn with(&mut self, inlet: InletId, change: impl FnOnce(&mut Queue)) {
+    pub(super) fn with(&mut self, inlet: InletId, change: impl FnOnce(&mut Queue)) {
         let Some(queue) = self.queues.get_mut(inlet.0 as usize).and_then(Option::as_deref_mut) else {
             return;
         };
         queue.promote(self.time, self.end);
         change(queue);
         self.freed.append(&mut queue.freed);
+        if queue.reader.is_some() {
+            super::topics::tell_topic(queue, &mut self.topics, &mut self.freed);
+        }
         if queue.moment.woken > 0 && !std::mem::replace(&mut queue.moment.listed, true) {
             self.woken.push(inlet);
         }
     }
 
-    fn mark_bulk(&mut self, bulk: &Option<BulkMark>) {
+    pub(super) fn mark_bulk(&mut self, bulk: &Option<BulkMark>) {
         if let Some(mark) = bulk {
             self.bulks.insert(mark.id, mark.report);
         }
     }
 
-    fn apply_declared(&mut self, id: InletId, name: &Inlet, config: &onward_core::InletConfig) {
+    pub(super) fn apply_declared(&mut self, id: InletId, name: &Inlet, config: &onward_core::InletConfig) {
         if let Some(queue) = self.queue_mut(id) {
             *queue.config = config.clone();
             queue.moment.woken = u32::MAX;
@@ -128,9 +137,12 @@ impl State {
             self.forget_lease(id, *seq, lease);
         }
         for slot in queue.slab.slots() {
-            self.freed.push(queue.original_body(slot));
             self.freed.extend(queue.side(slot).and_then(|side| side.edition));
+            if queue.reader.is_none() {
+                self.freed.push(queue.original_body(slot));
+            }
         }
+        self.leave_topic(&queue);
     }
 
     fn apply_leased(
@@ -172,7 +184,7 @@ impl State {
         self.forget_lease(at.inlet, at.message.seq, &lease);
     }
 
-    fn forget_lease(&mut self, inlet: InletId, seq: u64, lease: &Lease) {
+    pub(super) fn forget_lease(&mut self, inlet: InletId, seq: u64, lease: &Lease) {
         let process = &lease.holder.process;
         if let Some(held) = self.processes.get_mut(process) {
             held.leases = held.leases.saturating_sub(1);

@@ -19,6 +19,13 @@ impl Queue {
         if why == Removal::Forgotten {
             return;
         }
+        let entry = self.slab.get(slot);
+        if let Some(reader) = &mut self.reader
+            && entry.status != Status::Dead
+            && matches!(why, Removal::Purged | Removal::Shed)
+        {
+            reader.removed.push(entry.seq);
+        }
         self.leave(slot);
         match why {
             Removal::Expired => {
@@ -127,11 +134,12 @@ impl Queue {
     fn erase(&mut self, slot: u32) {
         let entry = self.slab.get(slot);
         let (seq, hash, kind, has_side) = (entry.seq, entry.marks.id, entry.kind, entry.has_side);
-        if has_side && let Some(side) = self.sides.remove(&slot) {
-            self.freed.push(side.body.unwrap_or(seq));
-            self.freed.extend(side.edition);
-        } else {
-            self.freed.push(seq);
+        let side = if has_side { self.sides.remove(&slot) } else { None };
+        self.freed.extend(side.as_ref().and_then(|side| side.edition));
+        match &mut self.reader {
+            // The body is the topic's; others may still need it.
+            Some(reader) => reader.done_with.push(seq),
+            None => self.freed.push(side.and_then(|side| side.body).unwrap_or(seq)),
         }
         self.index.remove(hash, slot);
         self.kinds.leave(kind);

@@ -35,12 +35,17 @@ impl Queue {
         };
         self.books.accepted += 1;
         let slot = self.insert(entry, side);
+        self.settle_in(slot, position, position, time);
+    }
+
+    /// Gives a new entry its first state, by the fact at `position`; `ready_at` is the position that makes it ready.
+    pub(super) fn settle_in(&mut self, slot: u32, position: u64, ready_at: u64, time: Timestamp) {
         let delayed = self.side(slot).and_then(|side| side.due).is_some_and(|due| due > time);
         match self.order_key(slot) {
             Some(key) if self.sets_aside() && self.chain(&key).is_stuck() => {
                 self.follow_to_dead(slot, position, time);
             }
-            _ => self.arrive(slot, if delayed { Status::Delayed } else { Status::Waiting }, position),
+            _ => self.arrive(slot, if delayed { Status::Delayed } else { Status::Waiting }, ready_at),
         }
     }
 

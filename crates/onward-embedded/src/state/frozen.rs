@@ -22,6 +22,7 @@ impl State {
             secret: self.secret,
             epoch: self.epoch,
             queues,
+            topics: self.topics.clone(),
             settled: self.settled.clone(),
             bulks: self.bulks.clone(),
             records: self.records.clone(),
@@ -43,6 +44,7 @@ impl Queue {
             rates: self.rates.clone(),
             books: self.books,
             counts: self.counts,
+            reader: self.reader.clone(),
             ..Queue::new(self.id, self.name.clone(), self.config.clone())
         }
     }

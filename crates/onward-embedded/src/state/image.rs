@@ -1,7 +1,8 @@
 //! Snapshots: a state as a row of pieces, and a state made of them again.
 
 use super::{
-    Body, Counts, Kept, Lease, LeaseMark, Queue, Remembered, ScheduleImage, SettledMark, Side, State, Status,
+    Body, Counts, Kept, Lease, LeaseMark, Queue, ReaderImage, Remembered, ScheduleImage, SettledMark,
+    ShelvedImage, Side, State, Status, TopicImage,
 };
 use crate::{At, InletId, Marks};
 use bytes::Bytes;
@@ -27,6 +28,20 @@ pub enum Piece {
         epoch: u32,
         /// How many inlet numbers were given.
         inlets: u32,
+        /// How many topic numbers were given.
+        #[serde(default)]
+        topics: u32,
+    },
+    /// A topic; its messages and remembered ids follow.
+    Topic(Box<TopicImage>),
+    /// A message that the topic keeps.
+    Shelved(Box<ShelvedImage>),
+    /// A published message that the topic still remembers.
+    TopicRemembered {
+        /// Hash of what deduplicates it.
+        dedup: u64,
+        /// What is remembered.
+        what: Remembered,
     },
     /// An inlet; its messages and remembered ids follow.
     Queue(Box<QueueImage>),
@@ -84,6 +99,9 @@ pub struct QueueImage {
     pub rate_full_at: Timestamp,
     /// When the bucket of each fairness key is full.
     pub key_rates_full_at: Vec<(Key, Timestamp)>,
+    /// Of a subscription: its place in its topic.
+    #[serde(default)]
+    pub reader: Option<Box<ReaderImage>>,
 }
 
 /// A message without its body.
@@ -143,6 +161,7 @@ impl State {
             secret: self.secret,
             epoch: self.epoch,
             inlets: self.next_inlet().0,
+            topics: self.next_topic().0,
         });
         for (key, record) in self.records.each() {
             let Kept { value, revision, expires, written } = record.clone();
@@ -155,19 +174,21 @@ impl State {
         let mut bulks: Vec<_> = self.bulks.each().map(|(id, report)| (*id, *report)).collect();
         bulks.sort_by_key(|(id, _)| id.0);
         bulks.into_iter().for_each(|(id, report)| each(Piece::Bulk(id, report)));
+        self.topics().for_each(|topic| topic.pieces(self.time, each));
         self.queues().for_each(|queue| queue.pieces(self.time, each));
         each(Piece::End);
     }
 
-    /// Bodies that are still needed and stand before `position`: what a compaction must copy forward.
+    /// Bodies of queues that are still needed and stand before `position`, and editions of subscriptions.
     pub fn bodies_before(&self, position: u64) -> Vec<Body> {
         let all = self.queues().flat_map(|queue| {
             queue.slab.slots().flat_map(move |slot| {
                 let at = At { inlet: queue.id, message: queue.reference(slot) };
-                let original = Body { at, edition: false, position: queue.original_body(slot) };
+                let own = queue.reader.is_none();
+                let original = own.then(|| Body { at, edition: false, position: queue.original_body(slot) });
                 let edition = queue.side(slot).and_then(|side| side.edition);
                 let edition = edition.map(|position| Body { at, edition: true, position });
-                std::iter::once(original).chain(edition)
+                original.into_iter().chain(edition)
             })
         });
         all.filter(|body| body.position < position).collect()
@@ -193,6 +214,7 @@ impl Queue {
             counts: self.counts,
             rate_full_at: self.rates.all.full_at,
             key_rates_full_at: self.rates.by_key.iter().map(|(key, b)| (key.clone(), b.full_at)).collect(),
+            reader: self.reader_image().map(Box::new),
         })));
         for slot in slots {
             each(Piece::Message(Box::new(self.message_image(slot))));

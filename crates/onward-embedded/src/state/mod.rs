@@ -16,13 +16,19 @@ mod line;
 mod packed;
 mod queue;
 mod rates;
+mod reader;
 mod ready;
 mod recent;
 mod records;
 mod restore;
 mod schedules;
+mod shelf;
 mod side;
 mod slab;
+mod spans;
+mod topic;
+mod topic_image;
+mod topics;
 
 pub use dedup::Remembered;
 pub use image::{LeaseImage, MessageImage, Piece, QueueImage};
@@ -30,17 +36,21 @@ pub use queue::{Counts, KEPT_BYTES_MAX, KEPT_MAX};
 pub use recent::{BULKS_MAX, LeaseMark, SETTLED_MAX, SettledMark};
 pub use schedules::ScheduleImage;
 pub use side::Side;
+pub use spans::SPANS_MAX;
+pub use topic_image::{ReaderImage, ShelvedImage, TopicImage};
 
 pub(crate) use lease::{HandOut, Lease};
 pub(crate) use queue::Queue;
+pub(crate) use reader::Reader;
 pub(crate) use ready::Ask;
 pub(crate) use records::{Kept, Records, size as record_size};
 pub(crate) use schedules::{Schedules, size as schedule_size};
 pub(crate) use slab::{Queued, Status};
+pub(crate) use topic::Topic;
 
-use crate::{At, Fact, InletId};
+use crate::{At, Fact, InletId, TopicId};
 use hashbrown::HashMap;
-use onward_core::{Inlet, ProcessId, RequestId, Timestamp};
+use onward_core::{Inlet, Name, ProcessId, RequestId, Timestamp};
 use recent::{Bulks, Recent, Settlements};
 
 /// Everything that is known, as the facts so far made it.
@@ -52,6 +62,8 @@ pub struct State {
     pub(crate) epoch: u32,
     queues: Vec<Option<Box<Queue>>>,
     names: HashMap<Inlet, InletId>,
+    topics: Vec<Option<Box<Topic>>>,
+    topic_names: HashMap<Name, TopicId>,
     pub(crate) requests: HashMap<RequestId, Vec<At>>,
     pub(crate) processes: HashMap<ProcessId, Process>,
     pub(crate) settled: Settlements,
@@ -60,6 +72,8 @@ pub struct State {
     pub(crate) schedules: Schedules,
     freed: Vec<u64>,
     woken: Vec<InletId>,
+    /// Topics that got messages since somebody looked, and how many.
+    published: Vec<(TopicId, u32)>,
 }
 
 /// What one process holds.
@@ -96,6 +110,8 @@ impl State {
             epoch: 0,
             queues: Vec::new(),
             names: HashMap::new(),
+            topics: Vec::new(),
+            topic_names: HashMap::new(),
             requests: HashMap::new(),
             processes: HashMap::new(),
             settled: Recent::new(SETTLED_MAX),
@@ -104,6 +120,7 @@ impl State {
             schedules: Schedules::default(),
             freed: Vec::new(),
             woken: Vec::new(),
+            published: Vec::new(),
         }
     }
 

@@ -7,6 +7,7 @@ use super::{
     kinds::Kinds,
     lease::Lease,
     rates::Rates,
+    reader::Reader,
     ready::Ready,
     side::Side,
     slab::{Slab, Status},
@@ -59,6 +60,8 @@ pub(crate) struct Queue {
     pub(crate) bytes: u64,
     pub(crate) counts: Counts,
     pub(crate) freed: Vec<u64>,
+    /// Of a subscription: its place in its topic.
+    pub(crate) reader: Option<Box<Reader>>,
     pub(crate) moment: Moment,
 }
 
@@ -115,6 +118,7 @@ impl Queue {
             bytes: 0,
             counts: Counts::default(),
             freed: Vec::new(),
+            reader: None,
             moment: Moment::default(),
         }
     }
@@ -179,8 +183,10 @@ impl Queue {
         self.books.dead >= self.config.dead_max
     }
 
+    /// A subscription remembers no finished ids: its topic takes each message once, and its place says what it has had.
     pub(crate) fn dedup_window(&self) -> Duration {
-        Duration::from_millis(self.config.dedup_window_ms)
+        let window = if self.reader.is_some() { 0 } else { self.config.dedup_window_ms };
+        Duration::from_millis(window)
     }
 
     /// Where the latest body of a message stands.

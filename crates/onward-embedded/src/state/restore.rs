@@ -13,8 +13,12 @@ impl State {
     /// Takes one piece of a snapshot into a new state; the pieces come in the order of [`State::pieces`].
     pub fn restore(&mut self, piece: Piece) {
         match piece {
-            Piece::Head { end, time, secret, epoch, inlets } => {
+            Piece::Topic(image) => self.restore_topic(*image),
+            Piece::Shelved(image) => self.restore_shelved(*image),
+            Piece::TopicRemembered { dedup, what } => self.restore_topic_remembered(dedup, what),
+            Piece::Head { end, time, secret, epoch, inlets, topics } => {
                 (self.end, self.time, self.secret, self.epoch) = (end, time, secret, epoch);
+                self.expect_topics(topics);
                 self.queues.resize_with(inlets as usize, || None);
             }
             Piece::Record { key, value, revision, expires, written } => {
@@ -41,6 +45,7 @@ impl State {
 
     fn restore_queue(&mut self, image: QueueImage) {
         let mut queue = Queue::new(image.id, image.name.clone(), Box::new(image.config));
+        queue.reader = image.reader.and_then(|reader| self.restore_reader(image.id, *reader));
         queue.expect(image.messages);
         (queue.paused, queue.books, queue.counts) = (image.paused, image.ended, image.counts);
         queue.rates.all = Bucket { full_at: image.rate_full_at };
@@ -58,7 +63,12 @@ impl State {
         let lease = image.lease.take();
         let Some(queue) = self.last_queue() else { return };
         let (inlet, seq) = (queue.id, image.seq);
+        let body = image.side.as_ref().and_then(|side| side.body);
+        let topic = queue.reader.as_ref().map(|reader| reader.topic);
         let slot = queue.restore_message(image);
+        if let Some(topic) = topic {
+            self.restore_hold(topic, seq, body);
+        }
         if let Some(lease) = lease {
             let process = self.processes.entry(lease.holder.process.clone()).or_default();
             process.leases += 1;

@@ -33,6 +33,9 @@ pub struct Side {
     /// When and how it finished, where it is kept for its result.
     pub(crate) ended: Option<(Timestamp, MessageState)>,
     pub(crate) result: Option<Payload>,
+    /// Of a subscription: its replay epoch when the message was taken from the topic.
+    #[serde(default)]
+    pub(crate) replay: u32,
 }
 
 impl Side {
@@ -59,6 +62,18 @@ impl Side {
             && side.expiry.is_none()
             && message.edition == 1;
         (!plain).then(|| Box::new(side))
+    }
+
+    /// What a new message of a topic brings along. What deduplicates it is the topic's concern.
+    pub(crate) fn of_published(message: &Message, skew_us: i64) -> Option<Box<Self>> {
+        let mut side = Self::of(message, skew_us)?;
+        (side.own_dedup_key, side.unique_key, side.id) = (false, None, None);
+        let plain = side.order_key.is_none()
+            && side.fairness_key.is_none()
+            && side.due.is_none()
+            && side.expiry.is_none()
+            && message.edition == 1;
+        (!plain).then_some(side)
     }
 
     /// Adds a failed attempt, keeping the first and the latest ones within `most`.

@@ -1,62 +1,18 @@
 //! Random operations: the books balance, a message has one holder, keys keep their order, and the state is a pure
 //! function of the facts.
 
-use crate::support::*;
-use onward_core::*;
-use onward_embedded::{
-    AppendError, Class, Embedded, Fact, MemoryStore, Options, Piece, Progress, State, Store, StoreObserver,
-    Stored,
+use crate::{
+    recording::{Recording, pieces, wait},
+    support::*,
 };
+use onward_core::*;
+use onward_embedded::{Embedded, Options, State};
 use onward_proves::proves;
-use parking_lot::Mutex;
 use proptest::prelude::*;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
-
-/// A store in memory that also keeps every fact.
-#[derive(Debug, Default)]
-struct Recording {
-    memory: MemoryStore,
-    facts: Mutex<Vec<(Fact, u64, Timestamp)>>,
-}
-
-impl Store for Recording {
-    fn append(
-        &self,
-        time: Timestamp,
-        class: Class,
-        facts: &[Fact],
-        at: &mut Vec<u64>,
-    ) -> Result<u64, AppendError> {
-        let end = self.memory.append(time, class, facts, at)?;
-        let recorded = facts.iter().zip(at.iter()).map(|(fact, position)| (fact.clone(), *position, time));
-        self.facts.lock().extend(recorded);
-        Ok(end)
-    }
-    fn read(&self, position: u64) -> Result<Stored> {
-        self.memory.read(position)
-    }
-    fn released(&self, positions: &[u64]) {
-        self.memory.released(positions);
-    }
-    fn progress(&self) -> Progress {
-        self.memory.progress()
-    }
-    fn observe(&self, observer: Arc<dyn StoreObserver>) {
-        self.memory.observe(observer);
-    }
-    fn durability(&self) -> Durability {
-        Durability::Memory
-    }
-    fn problems(&self) -> Vec<Problem> {
-        Vec::new()
-    }
-    fn close(&self) -> Result<()> {
-        Ok(())
-    }
-}
 
 /// What a run does next; the numbers choose among ids, leases and spans.
 #[derive(Debug, Clone)]
@@ -326,16 +282,6 @@ impl Run {
     fn now_of_engine(&self) -> Timestamp {
         self.env.now()
     }
-}
-
-fn pieces(state: &State) -> Vec<Piece> {
-    let mut all = Vec::new();
-    state.pieces(&mut |piece| all.push(piece));
-    all
-}
-
-fn wait<T>(future: impl std::future::Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
 }
 
 proptest! {

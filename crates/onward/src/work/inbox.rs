@@ -19,6 +19,8 @@ pub const REMEMBER_DEFAULT: Duration = Duration::from_secs(7 * 24 * 3600);
 pub const INBOX_RESULT_BYTES_MAX: usize = 64 * 1024;
 const PREFIX: &str = "onward.inbox/";
 const CLAIM_TRIES: u32 = 4;
+/// Longest part of a record key that names a replay epoch, in bytes: `@` and a number.
+const REPLAY_BYTES_MAX: usize = 11;
 
 /// By what a handler is idempotent, and for how long.
 #[derive(Debug, Clone)]
@@ -78,15 +80,19 @@ pub(crate) struct Claim {
 
 /// The longest inlet text for which every key fits into a record key.
 pub(crate) fn fits(inlet: &Inlet) -> Result<()> {
-    let bytes = PREFIX.len() + inlet.to_string().len() + 1 + onward_core::KEY_BYTES_MAX;
+    let bytes = PREFIX.len() + inlet.to_string().len() + REPLAY_BYTES_MAX + 1 + onward_core::KEY_BYTES_MAX;
     if bytes <= onward_core::RECORD_KEY_BYTES_MAX {
         return Ok(());
     }
     Err(Error::invalid("the name is too long for an idempotent handler").at(inlet).mend("shorten it"))
 }
 
-fn record_key(inlet: &Inlet, key: &str) -> Result<RecordKey> {
-    RecordKey::try_from(format!("{PREFIX}{inlet}/{key}"))
+/// The replay epoch is part of the key, so that a rewind that is to process again runs handlers again.
+fn record_key(inlet: &Inlet, replay: u32, key: &str) -> Result<RecordKey> {
+    match replay {
+        0 => RecordKey::try_from(format!("{PREFIX}{inlet}/{key}")),
+        replay => RecordKey::try_from(format!("{PREFIX}{inlet}@{replay}/{key}")),
+    }
 }
 
 impl Idempotency {
@@ -107,7 +113,7 @@ impl Idempotency {
                 Err(failure) => return Ok(Err(failure)),
             },
         };
-        let key = record_key(&delivery.token.inlet, &key)?;
+        let key = record_key(&delivery.token.inlet, delivery.replay, &key)?;
         for _ in 0..CLAIM_TRIES {
             if let Some(standing) = self.try_claim(onward, &key, &delivery.token, fence).await? {
                 return Ok(Ok(standing));
