@@ -10,6 +10,7 @@ mod ours;
 mod plan;
 mod raw;
 mod report;
+mod topics;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;

@@ -103,7 +103,7 @@ impl Bed {
 }
 
 /// A load task has nobody to hand an error to: the contestant ends, and the parent says which one.
-async fn or_end(work: impl Future<Output = Result<()>>) {
+pub(crate) async fn or_end(work: impl Future<Output = Result<()>>) {
     if let Err(error) = work.await {
         eprintln!("bench: {error:#}");
         std::process::exit(3);

@@ -1,6 +1,6 @@
 //! What is measured, against what, and with which goal.
 
-use crate::{load, ours, raw};
+use crate::{load, ours, raw, topics};
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 use std::{fmt, path::Path, time::Duration};
@@ -49,6 +49,8 @@ pub(crate) enum Goal {
     ShareOfRaw(f64),
     /// The figure is at most this.
     AtMost(f64, &'static str),
+    /// The figure is at least this.
+    AtLeast(f64, &'static str),
     /// The p50 is at most so many times one sync.
     Syncs(f64),
 }
@@ -145,6 +147,20 @@ pub(crate) const BENCHES: &[Bench] = &[
         goal: Goal::AtMost(1.0, "% of one core"),
         once: true,
     },
+    Bench {
+        name: "fan-out",
+        what: "published, then acknowledged by 4 subscriptions, as a share of filling 4 queues, 1 KiB",
+        contestants: OURS,
+        goal: Goal::AtLeast(2.0, "times the rate of filling 4 queues"),
+        once: false,
+    },
+    Bench {
+        name: "subscriptions-1000",
+        what: "durable publish with 1,000 subscriptions, as a share of without, 1 KiB",
+        contestants: OURS,
+        goal: Goal::AtMost(1.2, "times slower than without"),
+        once: false,
+    },
 ];
 
 /// The names, for people.
@@ -172,6 +188,8 @@ pub(crate) fn measure(bench: &str, contestant: &str, dir: &Path, sizes: &Sizes) 
         ("disk", _) => runtime.block_on(ours::disk(dir, sizes.backlog))?,
         ("latency", _) => runtime.block_on(ours::latency(dir, span))?.into(),
         ("idle", _) => runtime.block_on(ours::idle(dir, span))?,
+        ("fan-out", _) => runtime.block_on(topics::fan_out(dir, span))?,
+        ("subscriptions-1000", _) => runtime.block_on(topics::subscriptions(dir, span))?,
         _ => bail!("no benchmark {bench}; there are: {}", names()),
     };
     Ok(measured)

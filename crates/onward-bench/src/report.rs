@@ -68,6 +68,7 @@ fn judge(goal: Goal, ours: &Measured, raw: &Measured, floor: &Floor) -> (f64, bo
             (share, share >= least, format!("at least {least} of the bare log"))
         }
         Goal::AtMost(most, unit) => (ours.value, ours.value <= most, format!("at most {most} {unit}")),
+        Goal::AtLeast(least, unit) => (ours.value, ours.value >= least, format!("at least {least} {unit}")),
         Goal::Syncs(most) => {
             let syncs = ours.p50_us / floor.sync_p50_us.max(1.0);
             (syncs, syncs <= most, format!("p50 at most {most} syncs"))

@@ -60,18 +60,52 @@ pub(crate) fn require_inlet(topology: &Topology, inlet: &Inlet) -> Outcome<()> {
     let names = topology.inlets.iter().map(|(known, _)| known.to_string());
     let mend = match nearest(&wanted, names) {
         Some(near) => format!("did you mean `{near}`? `onward queues` lists them"),
-        None => "`onward queues` lists them; `onward enqueue` makes one".to_owned(),
+        None => match inlet {
+            Inlet::Queue(_) => "`onward queues` lists them; `onward enqueue` makes one".to_owned(),
+            Inlet::Subscription { .. } => {
+                format!("`onward subscriptions` lists them; `onward subscribe {wanted}` makes one")
+            }
+        },
     };
-    Err(Error::not_found("there is no such queue").at(wanted).mend(mend).into())
+    let what = match inlet {
+        Inlet::Queue(_) => "there is no such queue",
+        Inlet::Subscription { .. } => "there is no such subscription",
+    };
+    Err(Error::not_found(what).at(wanted).mend(mend).into())
+}
+
+/// Refuses a topic that does not exist, with the nearest one that does.
+pub(crate) fn require_topic(topology: &Topology, topic: &Name) -> Outcome<()> {
+    if topology.topics.iter().any(|(known, _)| known == topic) {
+        return Ok(());
+    }
+    let names = topology.topics.iter().map(|(known, _)| known.to_string());
+    let mend = match nearest(&topic.to_string(), names) {
+        Some(near) => format!("did you mean `{near}`? `onward topics` lists them"),
+        None => "`onward topics` lists them; `onward topics declare` makes one".to_owned(),
+    };
+    Err(Error::not_found("there is no such topic").at(topic).mend(mend).into())
+}
+
+/// The topic and the name of a subscription, where only a subscription makes sense.
+pub(crate) fn subscription_name(inlet: &Inlet) -> Outcome<(Name, Arc<str>)> {
+    match inlet {
+        Inlet::Subscription { topic, name } => Ok((topic.clone(), name.clone())),
+        Inlet::Queue(name) => Err(Error::invalid("is not a subscription")
+            .at(inlet)
+            .mend(format!("name it with its topic, as in `{name}:analytics`"))
+            .into()),
+    }
 }
 
 /// The name of a queue, where only a queue makes sense.
 pub(crate) fn queue_name(inlet: &Inlet) -> Outcome<Name> {
     match inlet {
         Inlet::Queue(name) => Ok(name.clone()),
-        Inlet::Subscription { .. } => {
-            Err(Error::invalid("is a subscription, not a queue").at(inlet).mend("name a queue").into())
-        }
+        Inlet::Subscription { .. } => Err(Error::invalid("is a subscription, not a queue")
+            .at(inlet)
+            .mend("name a queue; messages come to a subscription by `onward publish TOPIC`")
+            .into()),
     }
 }
 

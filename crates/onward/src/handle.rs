@@ -2,9 +2,10 @@
 
 use crate::{Process, work::Heart};
 use onward_core::{
-    Accepted, BulkId, BulkReport, CancelOutcome, Engine, Env, Error, Inlet, InletConfig, Message,
+    Accepted, BulkId, BulkReport, CancelOutcome, Engine, Env, Error, Filter, Inlet, InletConfig, Message,
     MessageBuilder, MessageId, MessageQuery, MessageState, MessageView, Name, Op, Prepared, Receipt, Result,
-    RetryHint, Selection, Stats, TopologyChange, TopologyDiff,
+    RetryHint, SeekMode, SeekTo, Selection, Sought, StartFrom, Stats, TopicConfig, TopologyChange,
+    TopologyDiff,
 };
 use std::{sync::Arc, time::Duration};
 
@@ -104,6 +105,15 @@ impl Onward {
         Ok(checked.into_iter().map(answer).collect())
     }
 
+    /// Publishes one message to a topic, once for all its subscriptions. The answer says that it is durable.
+    ///
+    /// # Errors
+    /// As [`Onward::enqueue`].
+    pub async fn publish(&self, topic: &str, message: impl IntoMessage) -> Result<Accepted> {
+        let message = Box::new(message.into_message(&*self.env)?);
+        accepted(self.commit(vec![Op::Publish { topic: topic.parse()?, message }]).await?.pop())
+    }
+
     /// All of the operations or none.
     ///
     /// # Errors
@@ -130,6 +140,47 @@ impl Onward {
         config.check()?;
         let (name, config) = (name.parse()?, Box::new(config));
         self.engine.declare(TopologyChange::Queue { name, config, update: false }).await
+    }
+
+    /// Creates a topic with its rules. Repeating is safe; other rules than those that stand are `Conflict`.
+    ///
+    /// # Errors
+    /// As [`Onward::declare_queue`].
+    pub async fn declare_topic(&self, name: &str, config: TopicConfig) -> Result<TopologyDiff> {
+        self.engine.declare(TopologyChange::Topic { name: name.parse()?, config, update: false }).await
+    }
+
+    /// Creates a subscription (`orders:analytics`) with its rules, filter and start. It is worked on as a queue is.
+    ///
+    /// # Errors
+    /// As [`Onward::declare_queue`]; `Invalid` for the name of a queue, `NotFound` for a topic or a position that
+    /// does not exist.
+    pub async fn subscribe(
+        &self,
+        subscription: &str,
+        config: InletConfig,
+        filter: Filter,
+        start: StartFrom,
+    ) -> Result<TopologyDiff> {
+        let Inlet::Subscription { topic, name } = subscription.parse()? else {
+            return Err(Error::invalid("is not a subscription")
+                .at(subscription)
+                .mend("name it with its topic, as in `orders:analytics`"));
+        };
+        let config = Box::new(config);
+        let change = TopologyChange::Subscription { topic, name, config, filter, start, update: false };
+        self.engine.declare(change).await
+    }
+
+    /// Moves a subscription to another place of its topic.
+    ///
+    /// # Errors
+    /// `NotFound` for a position that never was; `Unsupported` where the engine can't.
+    pub async fn seek(&self, subscription: &str, to: SeekTo, mode: SeekMode) -> Result<Sought> {
+        match self.commit(vec![Op::Seek { inlet: subscription.parse()?, to, mode }]).await?.pop() {
+            Some(Receipt::Sought(sought)) => Ok(sought),
+            _ => Err(too_few()),
+        }
     }
 
     /// Cancels a message by id: a waiting one is gone, a running one is asked to stop.

@@ -19,7 +19,12 @@ pub use verify::{OpenReport, Verified, verify};
 
 pub use onward_core as core;
 pub use onward_core::{
-    Delivery, Engine, Env, Error, ErrorKind, Inlet, Message, MessageId, Name, Op, Outcome, Payload, Result,
-    RetryHint,
+    Delivery, Engine, Env, Error, ErrorKind, Filter, Inlet, InletConfig, Message, MessageId, Name, Op,
+    Outcome, Payload, Result, RetryHint, SeekMode, SeekTo, StartFrom, TopicConfig,
 };
 pub use onward_env::SystemEnv;
+
+/// The guide's examples are run by the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/pubsub.md")]
+mod guide {}

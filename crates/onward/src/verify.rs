@@ -1,7 +1,8 @@
 //! Checking a data folder without changing it.
 
 use onward_core::{
-    Cursor, Engine, Env, Error, Inlet, MessageQuery, MessageState, PAGE_MAX, RecordQuery, Result, Stats,
+    Cursor, Direction, Engine, Env, Error, EventRead, EventScope, Inlet, MessageQuery, MessageState, Name,
+    PAGE_MAX, ReadFrom, RecordQuery, Result, Stats,
 };
 use onward_embedded::EmbeddedEngine;
 use std::{path::Path, sync::Arc, time::Duration};
@@ -21,6 +22,8 @@ pub struct Verified {
     pub inlets: Vec<Stats>,
     /// Messages that were read, data and all.
     pub messages: u64,
+    /// Messages that topics keep and that were read.
+    pub topic_messages: u64,
     /// Records that were read.
     pub records: u64,
 }
@@ -45,10 +48,29 @@ pub async fn verify(folder: impl AsRef<Path>, env: Arc<dyn Env>) -> Result<Verif
             messages += read_messages(&engine, stats.inlet.clone(), state).await?;
         }
     }
+    let topics = engine.topology().await?.topics;
+    let mut topic_messages = 0;
+    for (topic, _) in topics {
+        topic_messages += read_topic(&engine, topic).await?;
+    }
     let records = read_records(&engine).await?;
     let opening = engine.report().clone();
     engine.close(Duration::ZERO).await?;
-    Ok(Verified { opening, inlets, messages, records })
+    Ok(Verified { opening, inlets, messages, topic_messages, records })
+}
+
+async fn read_topic(engine: &dyn Engine, topic: Name) -> Result<u64> {
+    let (scope, direction) = (EventScope::Topic(topic), Direction::Forward);
+    let mut read = EventRead { scope, from: ReadFrom::Start, direction, limit: PAGE_MAX, bytes_max: 8 << 20 };
+    let mut count = 0;
+    loop {
+        let slice = engine.read_events(read.clone()).await?;
+        count += slice.events.len() as u64;
+        match slice.next {
+            Some(next) => read.from = next,
+            None => return Ok(count),
+        }
+    }
 }
 
 async fn read_messages(engine: &dyn Engine, inlet: Inlet, state: MessageState) -> Result<u64> {

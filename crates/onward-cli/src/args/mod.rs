@@ -58,6 +58,24 @@ pub(crate) enum Command {
     /// Enqueue messages by the clock: list schedules, put, remove, preview
     #[command(after_help = commands::schedules::EXAMPLES)]
     Schedules(commands::schedules::Args),
+    /// List topics, declare and drop them
+    #[command(after_help = commands::topics::EXAMPLES)]
+    Topics(commands::topics::Args),
+    /// Publish messages to a topic, once for all its subscriptions; prints the id of each once it is durable
+    #[command(after_help = commands::publish::EXAMPLES)]
+    Publish(commands::publish::Args),
+    /// Make a subscription of a topic, or change it
+    #[command(after_help = commands::subscribe::EXAMPLES)]
+    Subscribe(commands::subscribe::Args),
+    /// List subscriptions with their lag, filter and replay epoch
+    #[command(after_help = commands::subscriptions::EXAMPLES)]
+    Subscriptions(commands::subscriptions::Args),
+    /// Move a subscription: back to process again, back to fill gaps, or ahead
+    #[command(after_help = commands::seek::EXAMPLES)]
+    Seek(commands::seek::Args),
+    /// Show what a topic keeps, and what is published from now on
+    #[command(after_help = commands::tail::EXAMPLES)]
+    Tail(commands::tail::Args),
     /// Look at messages without taking them
     #[command(after_help = commands::peek::EXAMPLES)]
     Peek(commands::peek::Args),

@@ -8,10 +8,16 @@ pub(crate) mod demo;
 pub(crate) mod enqueue;
 pub(crate) mod find;
 pub(crate) mod peek;
+pub(crate) mod publish;
 pub(crate) mod queues;
 pub(crate) mod schedules;
+pub(crate) mod seek;
 pub(crate) mod shell;
 pub(crate) mod stats;
+pub(crate) mod subscribe;
+pub(crate) mod subscriptions;
+pub(crate) mod tail;
+pub(crate) mod topics;
 pub(crate) mod verify;
 pub(crate) mod work;
 
@@ -24,6 +30,12 @@ pub(crate) async fn run(context: &Context, command: Command) -> Outcome {
     match command {
         Command::Enqueue(args) => enqueue::run(context, args).await,
         Command::Work(args) => work::run(context, args).await,
+        Command::Topics(args) => topics::run(context, args).await,
+        Command::Publish(args) => publish::run(context, args).await,
+        Command::Subscribe(args) => subscribe::run(context, args).await,
+        Command::Subscriptions(args) => subscriptions::run(context, args).await,
+        Command::Seek(args) => seek::run(context, args).await,
+        Command::Tail(args) => tail::run(context, args).await,
         Command::Queues(args) => queues::run(context, args).await,
         Command::Schedules(args) => schedules::run(context, args).await,
         Command::Peek(args) => peek::run(context, args).await,

@@ -5,7 +5,7 @@ use crate::{
     exit::{Exit, Outcome},
     output::{Table, ago, bytes, span, until},
 };
-use onward_core::{Inlet, Stats};
+use onward_core::{Inlet, Lag, Stats, Timestamp};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -63,6 +63,7 @@ fn show(context: &Context, stats: &Stats) {
         ("now", Some(joined(&depth))),
         ("so far", Some(joined(&ended))),
         ("attempts", Some(format!("{} handed out, {} failed", stats.deliveries, stats.failures))),
+        ("lag", stats.lag.map(|lag| lag_of(&lag, now))),
         ("bytes", Some(bytes(stats.bytes))),
         ("oldest waits", stats.oldest_waiting.map(|at| ago(at, now).replace(" ago", ""))),
         ("next due", stats.next_due.map(|at| until(at, now))),
@@ -76,6 +77,13 @@ fn show(context: &Context, stats: &Stats) {
         context.out.line(format_args!("  {:<13} {text}", format!("{name}:")));
     }
     leases(context, stats);
+}
+
+fn lag_of(lag: &Lag, now: Timestamp) -> String {
+    let oldest = lag.oldest.map(|at| format!("the oldest published {}", ago(at, now)));
+    let replay = (lag.replay > 0).then(|| format!("replay epoch {}", lag.replay));
+    let messages = format!("{} messages, {} of them not reached yet", lag.messages, lag.unreached);
+    joined(&[Some(messages), oldest, replay])
 }
 
 fn joined(parts: &[Option<String>]) -> String {

@@ -31,6 +31,7 @@ struct Line<'a> {
     sound: bool,
     queues: usize,
     messages: u64,
+    topic_messages: u64,
     records: u64,
     replayed: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,6 +75,7 @@ fn line<'a>(folder: &'a str, found: &'a Verified, out_of_balance: Vec<String>) -
         sound: out_of_balance.is_empty(),
         queues: found.inlets.len(),
         messages: found.messages,
+        topic_messages: found.topic_messages,
         records: found.records,
         replayed: opening.facts,
         snapshot: opening.snapshot,
@@ -91,6 +93,9 @@ fn show(context: &Context, line: &Line<'_>) {
         "  read {} messages in {} queues, and {} records",
         line.messages, line.queues, line.records
     ));
+    if line.topic_messages > 0 {
+        context.out.line(format_args!("  read {} messages that topics keep", line.topic_messages));
+    }
     for problem in line.passed_over {
         context.out.line(format_args!("  a snapshot can't be read and is not needed: {problem}"));
     }

@@ -13,5 +13,6 @@ mod processes;
 mod queues;
 mod readme;
 mod schedules;
+mod topics;
 mod usage;
 mod verify;

@@ -11,6 +11,7 @@ use crate::{
 use lines::{Item, Lines};
 use onward_core::{Error, Inlet, Message, Payload};
 use options::Envelope;
+pub(crate) use send::Target;
 use send::{Batch, Sender};
 use std::{
     io::{IsTerminal, stdin},
@@ -36,6 +37,13 @@ pub(crate) struct Args {
     /// The queue; made with default rules when it is not there
     #[arg(value_name = "QUEUE")]
     queue: Inlet,
+    #[command(flatten)]
+    given: Given,
+}
+
+/// Messages as they are given, to a queue or to a topic.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Given {
     /// Messages, each one JSON object; without any, and without --file and --data, they are read from stdin
     #[arg(value_name = "JSON")]
     messages: Vec<String>,
@@ -54,7 +62,11 @@ pub(crate) struct Args {
 
 /// Enqueues what was given.
 pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
-    let queue = queue_name(&args.queue)?;
+    send(context, Target::Queue(queue_name(&args.queue)?), args.given).await
+}
+
+/// Sends what was given.
+pub(crate) async fn send(context: &Context, target: Target, args: Given) -> Outcome {
     if args.envelope.names_one() && args.data.is_none() && (args.messages.len() != 1 || !args.file.is_empty())
     {
         return Err(Failure::usage("--id names one message, but several may be given", "give one message"));
@@ -62,8 +74,8 @@ pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
     // Sources are opened before anything is sent: a misspelt file must not be found out half-way.
     let sources = open_sources(&args)?;
     let engine = context.open().await?;
-    let mut sender = Sender::new(context, engine, queue.clone(), args.all_or_nothing);
-    let defaults = args.envelope.defaults(queue.local(), context.env.now());
+    let defaults = args.envelope.defaults(target.name().local(), context.env.now());
+    let mut sender = Sender::new(context, engine, target, args.all_or_nothing);
     let mut batch = Batch::default();
     for source in sources {
         for item in source {
@@ -83,7 +95,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
     sender.finish()
 }
 
-fn open_sources(args: &Args) -> Outcome<Vec<Lines>> {
+fn open_sources(args: &Given) -> Outcome<Vec<Lines>> {
     let mut sources = Vec::new();
     if let Some(data) = &args.data {
         sources.push(Lines::arguments(vec![data.clone()]));
@@ -109,7 +121,7 @@ fn open_sources(args: &Args) -> Outcome<Vec<Lines>> {
 /// One message, or why it is not one, with its place.
 fn read(
     item: Item,
-    args: &Args,
+    args: &Given,
     defaults: &onward_core::MessageBuilder,
     context: &Context,
 ) -> Result<(String, Message), Failure> {

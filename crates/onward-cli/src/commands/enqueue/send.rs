@@ -44,10 +44,46 @@ impl Batch {
     }
 }
 
+/// Where messages go.
+#[derive(Debug, Clone)]
+pub(crate) enum Target {
+    /// Into a queue.
+    Queue(Name),
+    /// Into a topic.
+    Topic(Name),
+}
+
+impl Target {
+    /// Its name.
+    pub(super) fn name(&self) -> &Name {
+        match self {
+            Self::Queue(name) | Self::Topic(name) => name,
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Queue(_) => "queue",
+            Self::Topic(_) => "topic",
+        }
+    }
+
+    fn op(&self, message: Message) -> Op {
+        let message = Box::new(message);
+        match self.clone() {
+            Self::Queue(queue) => Op::Enqueue { queue, message },
+            Self::Topic(topic) => Op::Publish { topic, message },
+        }
+    }
+}
+
 /// What `--json` says of one accepted message.
 #[derive(Serialize)]
 struct Line<'a> {
-    queue: &'a Name,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue: Option<&'a Name>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    topic: Option<&'a Name>,
     id: &'a MessageId,
     duplicate: bool,
     declared: bool,
@@ -61,7 +97,7 @@ struct Line<'a> {
 pub(super) struct Sender<'a> {
     context: &'a Context,
     engine: Arc<dyn Engine>,
-    queue: Name,
+    target: Target,
     all_or_nothing: bool,
     progress: Progress,
     accepted: u64,
@@ -74,15 +110,15 @@ impl<'a> Sender<'a> {
     pub(super) fn new(
         context: &'a Context,
         engine: Arc<dyn Engine>,
-        queue: Name,
+        target: Target,
         all_or_nothing: bool,
     ) -> Self {
-        let progress = context.out.progress(None, "enqueued");
+        let progress = context.out.progress(None, "sent");
         let (accepted, duplicates, refused) = (0, 0, 0);
         Self {
             context,
             engine,
-            queue,
+            target,
             all_or_nothing,
             progress,
             accepted,
@@ -206,7 +242,7 @@ impl<'a> Sender<'a> {
     }
 
     fn op(&self, message: Message) -> Op {
-        Op::Enqueue { queue: self.queue.clone(), message: Box::new(message) }
+        self.target.op(message)
     }
 
     fn accept(&mut self, place: &str, receipt: Receipt) -> Outcome<()> {
@@ -214,14 +250,16 @@ impl<'a> Sender<'a> {
             return Err(Error::internal("the engine answered an enqueue with something else").into());
         };
         if accepted.declared && self.accepted == 0 {
-            self.context.out.note(format_args!("the queue {} is new: made with default rules", self.queue));
+            let (kind, name) = (self.target.kind(), self.target.name());
+            self.context.out.note(format_args!("the {kind} {name} is new: made with default rules"));
         }
         self.accepted += 1;
         self.duplicates += u64::from(accepted.duplicate);
         let Accepted { id, duplicate, declared, position, durability } = accepted;
         match (self.context.out.is_json(), duplicate) {
             (true, _) => self.context.out.object(&Line {
-                queue: &self.queue,
+                queue: matches!(self.target, Target::Queue(_)).then(|| self.target.name()),
+                topic: matches!(self.target, Target::Topic(_)).then(|| self.target.name()),
                 id: &id,
                 duplicate,
                 declared,
@@ -249,10 +287,11 @@ impl<'a> Sender<'a> {
     }
 
     fn sum_up(&self) {
-        let Self { context, accepted, duplicates, refused, queue, .. } = self;
+        let Self { context, accepted, duplicates, refused, .. } = self;
+        let name = self.target.name();
         let durability = self.engine.capabilities().durability;
         let parts = [
-            Some(format!("{accepted} accepted in {queue} (durability: {durability})")),
+            Some(format!("{accepted} accepted in {name} (durability: {durability})")),
             (*duplicates > 0).then(|| format!("{duplicates} of them known already")),
             (*refused > 0).then(|| format!("{refused} refused")),
         ];

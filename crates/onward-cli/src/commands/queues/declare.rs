@@ -8,6 +8,7 @@ use crate::{
 };
 use clap::ValueEnum;
 use onward_core::{DeliveryGuarantee, Error, Inlet, InletConfig, OrderPolicy, StuckHead, TopologyChange};
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -28,6 +29,13 @@ pub(super) struct Args {
     /// Change a queue that exists; what is not given stays
     #[arg(long)]
     update: bool,
+    #[command(flatten)]
+    rules: Rules,
+}
+
+/// Rules and bounds of a queue or a subscription.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Rules {
     /// Acknowledge before the worker sees it: never twice, but a failure loses the message
     #[arg(long)]
     at_most_once: bool,
@@ -71,7 +79,7 @@ pub(super) async fn run(context: &Context, args: Args) -> Outcome {
         Some((_, config)) if args.update => config,
         _ => InletConfig::default(),
     };
-    let config = configured(base, &args)?;
+    let config = configured(base, &args.rules)?;
     config.check()?;
     let change = TopologyChange::Queue { name, config: Box::new(config), update: args.update };
     let diff = engine.declare(change).await?;
@@ -79,7 +87,8 @@ pub(super) async fn run(context: &Context, args: Args) -> Outcome {
     Ok(Exit::Ok)
 }
 
-fn configured(mut config: InletConfig, args: &Args) -> Outcome<InletConfig> {
+/// Rules with what was given in their place.
+pub(crate) fn configured(mut config: InletConfig, args: &Rules) -> Outcome<InletConfig> {
     let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
     if args.at_most_once {
         config.guarantee = DeliveryGuarantee::AtMostOnce;
@@ -96,11 +105,16 @@ fn configured(mut config: InletConfig, args: &Args) -> Outcome<InletConfig> {
     config.dedup_window_ms = args.dedup_window.map_or(config.dedup_window_ms, millis);
     config.depth_max = args.depth_max.unwrap_or(config.depth_max);
     config.result_retention_ms = args.keep_results.map_or(config.result_retention_ms, millis);
-    args.set.iter().try_fold(config, |config, (path, value)| set(&config, path, value))
+    set_all(config, &args.set)
+}
+
+/// Sets rules and bounds by their names.
+pub(crate) fn set_all<T: Serialize + DeserializeOwned>(config: T, all: &[(String, String)]) -> Outcome<T> {
+    all.iter().try_fold(config, |config, (path, value)| set(&config, path, value))
 }
 
 /// Sets one rule or bound by its name. Unknown names are refused with the nearest known one.
-fn set(config: &InletConfig, path: &str, value: &str) -> Outcome<InletConfig> {
+fn set<T: Serialize + DeserializeOwned>(config: &T, path: &str, value: &str) -> Outcome<T> {
     let wrong = |e: serde_json::Error| Error::invalid(format!("`{value}` does not fit: {e}")).at(path);
     let mut whole = serde_json::to_value(config).map_err(wrong)?;
     let mut place = &mut whole;

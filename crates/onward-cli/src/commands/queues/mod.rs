@@ -1,6 +1,6 @@
 //! `onward queues`: list, show, declare, pause, resume, drop.
 
-mod declare;
+pub(super) mod declare;
 mod list;
 
 use crate::{
@@ -128,7 +128,7 @@ fn say(context: &Context, queue: &Inlet, done: &str, changed: &[String]) {
     }
 }
 
-fn said(diff: &TopologyDiff) -> &'static str {
+pub(super) fn said(diff: &TopologyDiff) -> &'static str {
     match (diff.created, diff.changed.is_empty()) {
         (true, _) => "created",
         (false, true) => "unchanged",
