@@ -3,6 +3,7 @@
 mod lines;
 mod options;
 mod send;
+mod target;
 
 use crate::{
     context::{Context, queue_name},
@@ -11,12 +12,12 @@ use crate::{
 use lines::{Item, Lines};
 use onward_core::{Error, Inlet, Message, Payload};
 use options::Envelope;
-pub(crate) use send::Target;
 use send::{Batch, Sender};
 use std::{
     io::{IsTerminal, stdin},
     path::PathBuf,
 };
+pub(crate) use target::Target;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:

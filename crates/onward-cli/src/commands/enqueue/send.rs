@@ -1,5 +1,6 @@
 //! Sending in batches, repeating what is safe to repeat, and telling each message's fate.
 
+use super::target::Target;
 use crate::{
     context::Context,
     exit::{Exit, Failure, Outcome},
@@ -41,39 +42,6 @@ impl Batch {
     /// Whether one commit can't hold it.
     pub(super) fn is_over(&self) -> bool {
         self.messages.len() > OPS_MAX || self.bytes > COMMIT_BYTES_MAX
-    }
-}
-
-/// Where messages go.
-#[derive(Debug, Clone)]
-pub(crate) enum Target {
-    /// Into a queue.
-    Queue(Name),
-    /// Into a topic.
-    Topic(Name),
-}
-
-impl Target {
-    /// Its name.
-    pub(super) fn name(&self) -> &Name {
-        match self {
-            Self::Queue(name) | Self::Topic(name) => name,
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            Self::Queue(_) => "queue",
-            Self::Topic(_) => "topic",
-        }
-    }
-
-    fn op(&self, message: Message) -> Op {
-        let message = Box::new(message);
-        match self.clone() {
-            Self::Queue(queue) => Op::Enqueue { queue, message },
-            Self::Topic(topic) => Op::Publish { topic, message },
-        }
     }
 }
 
