@@ -41,13 +41,19 @@ impl Context {
 
     /// The folder's engine, for commands that make no sense on a folder that is not there.
     pub(crate) async fn open_existing(&self) -> Outcome<Arc<dyn Engine>> {
-        if !self.data_dir.is_dir() {
-            return Err(Error::not_found("there is no data folder")
+        self.require_folder()?;
+        self.open().await
+    }
+
+    /// Refuses a data folder that is not there.
+    pub(crate) fn require_folder(&self) -> Outcome<()> {
+        match self.data_dir.is_dir() {
+            true => Ok(()),
+            false => Err(Error::not_found("there is no data folder")
                 .at(self.data_dir.display())
                 .mend("name it with --data-dir or ONWARD_DATA_DIR; `onward enqueue` makes one")
-                .into());
+                .into()),
         }
-        self.open().await
     }
 }
 

@@ -21,6 +21,7 @@ pub use engine::{Embedded, HINTS_MAX, Options};
 pub use fact::Fact;
 pub use memory::{MemoryEngine, MemoryStore};
 pub use part::{At, BulkMark, End, Given, InletId, Marks, MessageRef, Removal, Said, TopicId};
+pub use persist::outside;
 pub use persist::{CareReport, EmbeddedEngine, OpenOptions, OpenReport};
 pub use plan::{AUDIT_DAYS, AUDIT_MAX, AUDIT_PREFIX, BULK_STEP_MAX, TICK_STEP_MAX};
 pub use state::{

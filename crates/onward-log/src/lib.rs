@@ -8,6 +8,7 @@
 //! The bytes on the disk, and what durability promises, are in `docs/adr/0002-log-format.md`.
 
 mod aligned;
+pub mod archive;
 mod atomic;
 mod config;
 mod disk;
@@ -19,6 +20,7 @@ mod head;
 mod io;
 mod keep;
 mod log;
+mod look;
 mod overlay;
 mod position;
 mod reading;
@@ -40,10 +42,12 @@ pub use group::{Unit, UnitSize};
 pub use head::Purpose;
 pub use io::InFlight;
 pub use log::{Appended, Log, SegmentInfo};
+pub use look::{Group, Part, SegmentLook};
 pub use overlay::Overlay;
 pub use position::{Position, SEGMENT_SPAN};
 pub use reading::Record;
 pub use real::RealDisk;
 pub use recover::{Cut, RecoveryReport};
+pub use segment::{segment_index, segment_name};
 pub use threads::IoThreads;
 pub use walk::RecordRef;

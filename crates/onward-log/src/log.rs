@@ -196,6 +196,11 @@ impl Log {
         self.shared.head.lock().poisoned.clone()
     }
 
+    /// Takes no more writes, for a reason that is not the disk's; reads go on. Only the first failure counts.
+    pub fn refuse_writes(&self, why: &str) {
+        self.shared.poison(&LogError::Invalid(why.to_owned()));
+    }
+
     /// The segments on the disk, oldest first, without those made ahead.
     pub fn segments(&self) -> Vec<SegmentInfo> {
         let (current, synced) = (self.shared.head.lock().open.start.segment(), self.progress().synced);

@@ -1,7 +1,7 @@
 //! A segment's file: its name, its header block, and how a spare one is made.
 
 use crate::aligned::AlignedBuf;
-use crate::disk::{self, Disk, Mode};
+use crate::disk::{self, Disk, DiskFile, Mode};
 use crate::frame::{FORMAT, checksum};
 use crate::{LogError, Position};
 
@@ -80,12 +80,12 @@ impl SegmentHeader {
 }
 
 /// The file's name of a segment.
-pub(crate) fn segment_name(index: u32) -> String {
+pub fn segment_name(index: u32) -> String {
     format!("{index:010}.seg")
 }
 
-/// The index in a segment's name.
-pub(crate) fn segment_index(name: &str) -> Option<u32> {
+/// The index in a segment's name; nothing if it is another file's.
+pub fn segment_index(name: &str) -> Option<u32> {
     name.strip_suffix(".seg").filter(|digits| digits.len() == 10)?.parse().ok()
 }
 
@@ -106,8 +106,14 @@ pub(crate) fn any_spare_number(name: &str) -> Option<u32> {
 pub(crate) fn read_header(disk: &dyn Disk, index: u32) -> Result<HeaderBlock, LogError> {
     let name = segment_name(index);
     let file = disk.open(&name, Mode::Read).map_err(|error| LogError::io("open", &name, &error))?;
+    read_header_of(&*file, index)
+}
+
+/// The same of a file that is open.
+pub(crate) fn read_header_of(file: &dyn DiskFile, index: u32) -> Result<HeaderBlock, LogError> {
     let mut block = vec![0; HEADER_USED];
-    let got = disk::read_full(&*file, &mut block, 0).map_err(|error| LogError::io("read", &name, &error))?;
+    let got = disk::read_full(file, &mut block, 0)
+        .map_err(|error| LogError::io("read", &segment_name(index), &error))?;
     Ok(SegmentHeader::decode(index, &block[..got]))
 }
 

@@ -25,7 +25,7 @@ const BY_FEATURE: [(&str, &str); 13] = [
     ("http", "http"),
 ];
 const SCHEMES: [&str; 2] = ["memory", "embedded"];
-const OPTIONS: [&str; 4] = ["worker", "role", "wait_ms", "durability"];
+const OPTIONS: [&str; 6] = ["worker", "role", "wait_ms", "durability", "ship", "ship_every_ms"];
 
 /// What a URL asks for, before anything is opened.
 #[derive(Debug)]
@@ -55,7 +55,8 @@ pub async fn connect(url: &str) -> Result<Onward> {
 /// The engine that a URL names: `memory:`, `embedded:DIR` or a plain path.
 ///
 /// Options of `embedded`: `worker=NAME`; `role=any` or `role=host`; `wait_ms=N`, how long a call waits for the next
-/// host; `durability=fsync` or `durability=os-buffer`, where this process becomes the host. As in `embedded:/var/lib/shop?worker=mailer`.
+/// host; `durability=fsync` or `durability=os-buffer`, where this process becomes the host; `ship=DEST` and
+/// `ship_every_ms=N`, where it then ships the folder to, and how often. As in `embedded:/var/lib/shop?worker=mailer`.
 ///
 /// # Errors
 /// `Invalid` for an unknown scheme or option, with a suggestion; `Unsupported` for an engine that is not built in,
@@ -76,7 +77,7 @@ pub async fn open_folder(
     options: FolderOptions,
     env: Arc<dyn Env>,
 ) -> Result<Arc<Folder>> {
-    let opener = embedded(options.durability, env.clone())?;
+    let opener = embedded(&options, env.clone())?;
     Folder::open(folder, options, opener, env).await.map(Arc::new)
 }
 
@@ -91,23 +92,64 @@ fn memory(_: Arc<dyn Env>) -> Result<Arc<dyn Engine>> {
 }
 
 #[cfg(feature = "embedded")]
-fn embedded(durability: Durability, env: Arc<dyn Env>) -> Result<Opener> {
+fn embedded(options: &FolderOptions, env: Arc<dyn Env>) -> Result<Opener> {
     use onward_embedded::{EmbeddedEngine, OpenOptions};
-    let options = OpenOptions { durability, ..OpenOptions::default() };
+    let shipping = Shipping::of(options)?;
+    let options = OpenOptions { durability: options.durability, ..OpenOptions::default() };
     Ok(Arc::new(move |folder| {
-        let (options, env) = (options.clone(), env.clone());
+        let (options, env, shipping) = (options.clone(), env.clone(), shipping.clone());
         Box::pin(async move {
             // Opening reads the disk and waits for it.
-            let open = move || EmbeddedEngine::open(&folder, options, env);
+            let (dir, its_env) = (folder.clone(), env.clone());
+            let open = move || EmbeddedEngine::open(&dir, options, its_env);
             let opened = tokio::task::spawn_blocking(open).await;
             let engine = opened.map_err(|failed| Error::internal(format!("opening failed: {failed}")))??;
-            Ok(Arc::new(engine) as Arc<dyn Engine>)
+            let engine = Arc::new(engine) as Arc<dyn Engine>;
+            if let Some(shipping) = shipping {
+                shipping.start(folder, &engine, env);
+            }
+            Ok(engine)
         })
     }))
 }
 
+/// Where a host ships its folder to.
+#[cfg(feature = "embedded")]
+#[derive(Debug, Clone)]
+struct Shipping {
+    to: onward_keeping::Destination,
+    options: onward_keeping::ShipOptions,
+}
+
+#[cfg(feature = "embedded")]
+impl Shipping {
+    fn of(options: &FolderOptions) -> Result<Option<Self>> {
+        let Some(to) = &options.ship else { return Ok(None) };
+        let every = std::time::Duration::from_millis(options.ship_every_ms.max(1));
+        let options = onward_keeping::ShipOptions { every, ..Default::default() };
+        Ok(Some(Self { to: onward_keeping::Destination::open(to)?, options }))
+    }
+
+    /// Ships for as long as the engine lives; what goes wrong is told in the journal, and tried again.
+    fn start(self, folder: std::path::PathBuf, engine: &Arc<dyn Engine>, env: Arc<dyn Env>) {
+        let alive = Arc::downgrade(engine);
+        tokio::spawn(async move {
+            let told = |passed: Result<onward_keeping::Shipped>| {
+                if let Err(error) = passed {
+                    tracing::warn!(%error, "the folder is not shipped; tried again");
+                }
+            };
+            let go_on = move || alive.strong_count() > 0;
+            let ended = onward_keeping::ship(&folder, &self.to, self.options, env, &told, &go_on).await;
+            if let Err(error) = ended {
+                tracing::error!(%error, "the folder is shipped no more");
+            }
+        });
+    }
+}
+
 #[cfg(not(feature = "embedded"))]
-fn embedded(_: Durability, _: Arc<dyn Env>) -> Result<Opener> {
+fn embedded(_: &FolderOptions, _: Arc<dyn Env>) -> Result<Opener> {
     Err(missing("embedded", "embedded"))
 }
 
@@ -155,6 +197,11 @@ fn set(options: &mut FolderOptions, pair: &str) -> Result<()> {
         ("role", _) => return Err(wrong("use `any` or `host`")),
         ("wait_ms", number) => {
             options.takeover_wait_ms = number.parse().map_err(|_| wrong("use a number of milliseconds"))?;
+        }
+        ("ship", "") | ("ship_every_ms", "0") => return Err(wrong("name a destination; every 1 ms or more")),
+        ("ship", destination) => options.ship = Some(destination.into()),
+        ("ship_every_ms", number) => {
+            options.ship_every_ms = number.parse().map_err(|_| wrong("use a number of milliseconds"))?;
         }
         ("durability", "fsync") => options.durability = Durability::Fsync,
         ("durability", "os-buffer") => options.durability = Durability::OsBuffer,

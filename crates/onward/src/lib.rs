@@ -13,6 +13,8 @@ pub use connect::{connect, engine_at, open, open_folder};
 pub use folder::{Folder, FolderOptions};
 pub use handle::{IntoMessage, Onward, UNKNOWN_REPEATS_MAX};
 pub use onward_client::this_process;
+#[cfg(feature = "embedded")]
+pub use onward_keeping as keeping;
 pub use process::Process;
 #[cfg(feature = "embedded")]
 pub use verify::{OpenReport, Verified, verify};

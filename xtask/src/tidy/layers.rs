@@ -20,6 +20,11 @@ const LAYERS: &[Layer] = &[
     Layer { name: "onward-env", on: &["onward-core"], why: "the real clock fills the seam of the core" },
     Layer { name: "onward-log", on: &["onward-core"], why: "it stores bytes at positions and knows no queue" },
     Layer { name: "onward-embedded", on: &["onward-core", "onward-env", "onward-log"], why: ENGINE_WHY },
+    Layer {
+        name: "onward-keeping",
+        on: &["onward-core", "onward-env", "onward-log", "onward-embedded"],
+        why: "it keeps the embedded engine's folders, and no other engine's",
+    },
     Layer { name: "onward-client", on: ENGINE, why: ENGINE_WHY },
     Layer { name: "onward-postgres", on: ENGINE, why: ENGINE_WHY },
     Layer { name: "onward-mysql", on: ENGINE, why: ENGINE_WHY },
@@ -32,7 +37,8 @@ const LAYERS: &[Layer] = &[
     Layer {
         name: "onward",
         on: &[
-            "onward-core", "onward-env", "onward-embedded", "onward-client", "onward-postgres", "onward-mysql",
+            "onward-core", "onward-env", "onward-embedded", "onward-keeping", "onward-client", "onward-postgres",
+            "onward-mysql",
             "onward-sqlite", "onward-redis", "onward-rabbitmq", "onward-kafka", "onward-nats", "onward-aws",
         ],
         why: "what users import knows the engines, not the server or the command",

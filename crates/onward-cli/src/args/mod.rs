@@ -94,9 +94,33 @@ pub(crate) enum Command {
     /// The books: whether everything accepted is accounted for
     #[command(after_help = commands::balance::EXAMPLES)]
     Balance(commands::balance::Args),
-    /// Check a data folder without changing it
+    /// Check a data folder or a backup without changing it
     #[command(after_help = commands::verify::EXAMPLES)]
     Verify(commands::verify::Args),
+    /// Copy the data folder somewhere safe, while it is worked on
+    #[command(after_help = commands::backup::EXAMPLES)]
+    Backup(commands::backup::Args),
+    /// Make a data folder of a backup, in an epoch of its own
+    #[command(after_help = commands::restore::EXAMPLES)]
+    Restore(commands::restore::Args),
+    /// Copy the data folder's log somewhere safe all the time, a moment behind the work
+    #[command(after_help = commands::ship::EXAMPLES)]
+    Ship(commands::ship::Args),
+    /// Follow a shipped folder, ready to take its place
+    #[command(after_help = commands::standby::EXAMPLES)]
+    Standby(commands::standby::Args),
+    /// Make a standby the folder that is worked on, and stop the original
+    #[command(after_help = commands::standby::PROMOTE_EXAMPLES)]
+    Promote(commands::standby::PromoteArgs),
+    /// Write everything as lines of JSON
+    #[command(after_help = commands::export::EXAMPLES)]
+    Export(commands::export::Args),
+    /// Take what `onward export` wrote
+    #[command(after_help = commands::import::EXAMPLES)]
+    Import(commands::import::Args),
+    /// Make the folder's format the newest that this version knows
+    #[command(after_help = commands::upgrade::EXAMPLES)]
+    Upgrade(commands::upgrade::Args),
     /// Measure durable work on this disk
     #[command(after_help = commands::bench::EXAMPLES)]
     Bench(commands::bench::Args),

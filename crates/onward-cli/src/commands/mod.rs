@@ -1,23 +1,30 @@
 //! One file for each command.
 
+pub(crate) mod backup;
 pub(crate) mod balance;
 pub(crate) mod bench;
 pub(crate) mod cancel;
 pub(crate) mod dead;
 pub(crate) mod demo;
 pub(crate) mod enqueue;
+pub(crate) mod export;
 pub(crate) mod find;
+pub(crate) mod import;
 pub(crate) mod peek;
 pub(crate) mod publish;
 pub(crate) mod queues;
+pub(crate) mod restore;
 pub(crate) mod schedules;
 pub(crate) mod seek;
 pub(crate) mod shell;
+pub(crate) mod ship;
+pub(crate) mod standby;
 pub(crate) mod stats;
 pub(crate) mod subscribe;
 pub(crate) mod subscriptions;
 pub(crate) mod tail;
 pub(crate) mod topics;
+pub(crate) mod upgrade;
 pub(crate) mod verify;
 pub(crate) mod work;
 
@@ -45,6 +52,14 @@ pub(crate) async fn run(context: &Context, command: Command) -> Outcome {
         Command::Stats(args) => stats::run(context, args).await,
         Command::Balance(args) => balance::run(context, args).await,
         Command::Verify(args) => verify::run(context, args).await,
+        Command::Backup(args) => backup::run(context, args).await,
+        Command::Restore(args) => restore::run(context, args).await,
+        Command::Ship(args) => ship::run(context, args).await,
+        Command::Standby(args) => standby::run(context, args).await,
+        Command::Promote(args) => standby::promote(context, &args).await,
+        Command::Export(args) => export::run(context, args).await,
+        Command::Import(args) => import::run(context, args).await,
+        Command::Upgrade(args) => upgrade::run(context, &args),
         Command::Demo(args) => demo::run(context, args).await,
         Command::Bench(args) => bench::run(context, args).await,
         Command::Completions(args) => shell::completions(context, &args),

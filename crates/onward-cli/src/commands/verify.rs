@@ -3,24 +3,27 @@
 use crate::{
     context::Context,
     exit::{Exit, Outcome},
+    output::bytes,
 };
-use onward::Verified;
+use onward::{Verified, keeping};
 use onward_core::{ErrorKind, Position};
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   onward verify /var/lib/onward
-  onward verify backup/onward-data --json
+  onward verify /mnt/backups/shop --json
+  onward verify s3://backups/shop
 
 The folder is brought back as an opening would, every message and record is read, and the books are checked; nothing \
 is written to it. A folder that a process has open is refused: stop that process, or check a copy.
+Of a backup, every object is read and checked, and the log walked group by group.
 Exit code 74 for damage, 1 for books that don't balance.";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The data folder; --data-dir where none is named
+    /// The data folder or backup; --data-dir where none is named
     #[arg(value_name = "DIR")]
     dir: Option<PathBuf>,
 }
@@ -52,6 +55,9 @@ struct Cut<'a> {
 /// Checks one folder.
 pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
     let dir = args.dir.unwrap_or_else(|| context.data_dir.clone());
+    if is_backup(&dir) {
+        return backup(context, &dir.display().to_string()).await;
+    }
     let found = onward::verify(&dir, context.env.clone()).await.map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => error.mend("stop that process, or check a copy of the folder"),
         _ => error,
@@ -66,6 +72,35 @@ pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
         false => show(context, &line),
     }
     Ok(if sound { Exit::Ok } else { Exit::Failed })
+}
+
+/// A destination has claims where a data folder has a log.
+fn is_backup(dir: &Path) -> bool {
+    let url = dir.to_str().is_some_and(|place| place.contains("://"));
+    url || (dir.join("claims").is_dir() && !dir.join("log").is_dir())
+}
+
+async fn backup(context: &Context, place: &str) -> Outcome {
+    let found = keeping::check(&keeping::Destination::existing(place)?).await?;
+    if context.out.is_json() {
+        #[derive(Serialize)]
+        struct Line<'a> {
+            backup: &'a str,
+            sound: bool,
+            #[serde(flatten)]
+            found: keeping::Checked,
+        }
+        context.out.object(&Line { backup: place, sound: true, found });
+        return Ok(Exit::Ok);
+    }
+    context.out.line(format_args!("{place}: sound"));
+    let (objects, size) = (found.objects, bytes(found.bytes));
+    context
+        .out
+        .line(format_args!("  read {objects} objects, {size}, with {} groups of the log", found.groups));
+    let last = found.last_at.map_or_else(String::new, |last| format!(", last written to at {last}"));
+    context.out.line(format_args!("  restores up to position {}{last}", found.end));
+    Ok(Exit::Ok)
 }
 
 fn line<'a>(folder: &'a str, found: &'a Verified, out_of_balance: Vec<String>) -> Line<'a> {

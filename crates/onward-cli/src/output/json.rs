@@ -61,7 +61,8 @@ fn raw(json: String) -> Box<RawValue> {
     RawValue::from_string(json).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
-fn envelope(message: &Message) -> Box<RawValue> {
+/// A message's envelope as JSON.
+pub(crate) fn envelope(message: &Message) -> Box<RawValue> {
     raw(message.to_json())
 }
 

@@ -8,6 +8,7 @@ mod demo;
 mod enqueue;
 mod exec;
 mod json;
+mod keeping;
 mod looking;
 mod processes;
 mod queues;

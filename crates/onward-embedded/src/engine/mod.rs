@@ -21,7 +21,11 @@ pub(crate) use schedules::ScheduleClock;
 pub use signal::HINTS_MAX;
 
 use self::core::{capabilities, refused};
-use crate::{Fact, State, Store, Stored, marks::Marker, plan::Draft};
+use crate::{
+    Fact, State, Store, Stored,
+    marks::Marker,
+    plan::{self, Draft},
+};
 use clock::Clock;
 use hashbrown::{HashMap, HashSet};
 use onward_core::{AtomicScope, Capabilities, Env, Error, Hint, Name, Result, Timestamp};
@@ -178,6 +182,25 @@ impl<S: Store> Embedded<S> {
     pub(crate) fn frozen<T>(&self, beside: impl FnOnce() -> T) -> (State, T) {
         let mut inner = self.core.inner.lock();
         (inner.state.frozen(), beside())
+    }
+
+    /// Ends every lease, as if each process had closed; answers how many. Their tokens settle nothing any more.
+    ///
+    /// # Errors
+    /// As the store refuses the append.
+    pub(crate) fn void_leases(&self) -> Result<u64> {
+        let mut inner = self.core.inner.lock();
+        let (bodies, matches) = (Bodies::default(), Matches::default());
+        let mut random = || self.core.env.random();
+        let mut ctx = self.core.context(&mut random, None, &bodies, &matches);
+        let (mut draft, now) = (Draft::new(), ctx.now);
+        plan::release_all(&inner.state, &mut draft, &mut ctx).map_err(|refusal| match refusal {
+            plan::Refusal::Error(error) => error,
+            plan::Refusal::NeedsBody(_) => Error::internal("the end of a lease needs no body"),
+        })?;
+        let voided = draft.facts.len() as u64;
+        self.core.append(&mut inner, &draft, now).map_err(refused)?;
+        Ok(voided)
     }
 
     /// Appends facts that the store itself has found right against the state (bodies moved forward), and applies them.

@@ -16,7 +16,7 @@ use super::snapshot::{Image, StorePart};
 use super::snapshot_file;
 use crate::{Fact, State};
 use onward_core::{Error, Position, Result};
-use onward_log::SEGMENT_SPAN;
+use onward_log::{Mode, SEGMENT_SPAN};
 use parking_lot::Mutex;
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -100,6 +100,16 @@ impl Care {
         let snapshot = if self.snapshot_due(&seen) { self.snapshot(held, &mut seen) } else { Ok(None) };
         let released = self.release(&seen);
         Ok(CareReport { snapshot_bytes: snapshot?, moved: moved?, released: released? })
+    }
+
+    /// Takes no more writes once another folder has taken this one's place.
+    pub(crate) fn stop_when_superseded(&self) {
+        let marked = self.disks.root.open(super::outside::SUPERSEDED, Mode::Read).is_ok();
+        if marked && self.store.failure().is_none() {
+            self.store
+                .log
+                .refuse_writes("another folder has taken this one's place; see the file `superseded`");
+        }
     }
 
     /// One step; what went wrong is shown in health until a step goes well.

@@ -3,11 +3,14 @@
 //! ```text
 //! DIR/lock          taken while a process has the folder open; says which
 //! DIR/format        the folder's format
+//! DIR/standby       the folder follows another one and is not to be opened: see `onward-keeping`
+//! DIR/superseded    another folder has taken this one's place, and it is not to be opened
 //! DIR/log/          the log's segments: the truth
 //! DIR/snapshots/    states as of a position of the log: only to start faster
 //! ```
 
 use super::error::{io_error, log_error};
+use super::outside;
 use onward_core::{Error, Result};
 use onward_log::{Disk, DiskLock, LockError, LogError, Mode, Overlay, RealDisk};
 use std::{path::Path, sync::Arc, time::Duration};
@@ -17,10 +20,10 @@ use std::{path::Path, sync::Arc, time::Duration};
 /// To change what stands in a folder: raise this; keep reading the older forms (a fact or snapshot part whose form
 /// changes gets a new kind number, the old one stays decodable); move a folder of the last version into
 /// `tests/fixtures`, where a test opens it; and describe the change in `docs/adr`.
-pub(crate) const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 1;
 
-const LOCK: &str = "lock";
-const FORMAT_FILE: &str = "format";
+pub(crate) const LOCK: &str = "lock";
+pub(crate) const FORMAT_FILE: &str = "format";
 const FORMAT_FILE_NEW: &str = "format.new";
 const FORMAT_WORDS: &str = "onward data folder, format ";
 /// Longest format file that is looked at, in bytes.
@@ -71,8 +74,9 @@ impl Disks {
     /// # Errors
     /// `NotFound` where no data folder is.
     pub(crate) fn looked_at(dir: &Path) -> Result<Self> {
-        if !dir.join(FORMAT_FILE).is_file() {
-            return Err(Error::not_found("is not a data folder: it has no format file")
+        // The segments say their format themselves: where the file alone is missing, an opening writes it anew.
+        if !dir.join(FORMAT_FILE).is_file() && !has_segments(&dir.join("log")) {
+            return Err(Error::not_found("is not a data folder: it has neither a format file nor a log")
                 .at(dir.display())
                 .mend("name the folder that a command or program was given as its data folder"));
         }
@@ -90,7 +94,9 @@ impl Disks {
     /// # Errors
     /// `AlreadyExists` naming the holder; `Unsupported` for a newer format, before anything is written.
     pub(crate) fn take(&self) -> Result<Option<Box<dyn DiskLock>>> {
-        let found = self.format()?;
+        let names = self.root.list().map_err(|error| io_error("list the folder", ".", &error))?;
+        outside::refuse_marked(&names)?;
+        let found = self.format(&names)?;
         let lock = self.lock()?;
         if found.is_none() {
             self.write_format()?;
@@ -118,8 +124,7 @@ impl Disks {
         Err(Error::internal("the lock was never tried"))
     }
 
-    fn format(&self) -> Result<Option<u32>> {
-        let names = self.root.list().map_err(|error| io_error("list the folder", ".", &error))?;
+    fn format(&self, names: &[String]) -> Result<Option<u32>> {
         if !names.iter().any(|name| name == FORMAT_FILE) {
             return Ok(None);
         }
@@ -134,7 +139,7 @@ impl Disks {
 
     /// The file appears whole or not at all.
     fn write_format(&self) -> Result<()> {
-        let text = format!("{FORMAT_WORDS}{FORMAT}\n");
+        let text = format_line(FORMAT);
         let failed = |error| io_error("write", FORMAT_FILE, &error);
         write_whole(&*self.root, FORMAT_FILE_NEW, text.as_bytes()).map_err(failed)?;
         // Without this, a power cut may leave the rename and lose the new file, of which an old one is left.
@@ -144,14 +149,29 @@ impl Disks {
     }
 }
 
+fn has_segments(log: &Path) -> bool {
+    let names = std::fs::read_dir(log).into_iter().flatten().flatten();
+    names.into_iter().any(|entry| onward_log::segment_index(&entry.file_name().to_string_lossy()).is_some())
+}
+
+/// What the file says of a format.
+pub(crate) fn format_line(format: u32) -> String {
+    format!("{FORMAT_WORDS}{format}\n")
+}
+
 /// The format that the file says, if this version knows it.
-fn known_format(bytes: &[u8]) -> Result<u32> {
+pub(crate) fn known_format(bytes: &[u8]) -> Result<u32> {
+    known_format_up_to(bytes, FORMAT)
+}
+
+/// The format that the file says, if a version that knows formats up to `known` knows it.
+pub(crate) fn known_format_up_to(bytes: &[u8], known: u32) -> Result<u32> {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(FORMAT_BYTES_MAX)]);
     let number = text.trim_end().strip_prefix(FORMAT_WORDS).and_then(|number| number.parse().ok());
     match number {
-        Some(format @ 1..=FORMAT) => Ok(format),
+        Some(format) if (1..=known).contains(&format) => Ok(format),
         Some(newer) => {
-            Err(Error::unsupported(format!("has format {newer}, this version knows up to {FORMAT}"))
+            Err(Error::unsupported(format!("has format {newer}, this version knows up to {known}"))
                 .at("the data folder")
                 .mend("use the version that wrote it, or a newer one; nothing was changed"))
         }

@@ -32,6 +32,7 @@ impl Keeper {
         let run = move || {
             while theirs.wait(if care.is_urgent() { every / URGENT } else { every }) {
                 let Some(held) = held.upgrade() else { return };
+                care.stop_when_superseded();
                 // What went wrong is shown in health, and tried again the next time.
                 care.step_and_tell(&*held);
             }

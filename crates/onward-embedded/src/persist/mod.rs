@@ -12,6 +12,7 @@ mod log_store;
 mod mover;
 mod needed;
 mod open;
+pub mod outside;
 mod pieces;
 mod recover;
 mod relay;

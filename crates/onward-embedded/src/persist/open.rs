@@ -5,6 +5,7 @@ use super::config::log_config;
 use super::folder::Disks;
 use super::keeper::Keeper;
 use super::log_store::{Last, LogStore};
+use super::outside;
 use super::recover::{OpenReport, Recovered, recover};
 use super::snapshot::StorePart;
 use crate::{Embedded, Fact, Options, State};
@@ -135,8 +136,13 @@ impl EmbeddedEngine {
         }
         let config = log_config(options.segment_bytes, options.reserve_bytes, env.random());
         let found = recover(&disks, config, options.durability, &env, by_hand)?;
-        let Recovered { state, store, report, snapshots } = found;
+        let Recovered { mut state, store, mut report, snapshots } = found;
+        let restored = outside::is_restored(&*disks.root)?;
+        if restored {
+            state.skip_epochs(outside::EPOCHS_SKIPPED);
+        }
         let store = Arc::new(store);
+        let root = disks.root.clone();
         let care = Care::new(disks, store.clone(), options.snapshot_bytes_min, snapshots);
         let engine =
             Embedded::open(env, store.clone(), state, options.engine, "embedded", AtomicScope::Store)?;
@@ -145,6 +151,9 @@ impl EmbeddedEngine {
             return Err(store
                 .failure()
                 .unwrap_or_else(|| Error::unavailable("the opening can't be written")));
+        }
+        if restored {
+            report.voided = Some(void(&engine, &*root)?);
         }
         let (engine, care) = (Arc::new(engine), Arc::new(care));
         let held: Weak<dyn Held> = Arc::downgrade(&engine) as Weak<dyn Held>;
@@ -183,6 +192,17 @@ impl EmbeddedEngine {
     pub(crate) fn inner(&self) -> &OnLog {
         &self.engine
     }
+}
+
+/// Ends every lease of the original, durably, and forgets that this is a copy; answers how many there were.
+fn void(engine: &OnLog, root: &dyn Disk) -> Result<u64> {
+    let voided = engine.void_leases()?;
+    let store = engine.store();
+    if !store.wait_synced(store.end()) {
+        return Err(store.failure().unwrap_or_else(|| Error::unavailable("the opening can't be written")));
+    }
+    outside::forget_restored(root)?;
+    Ok(voided)
 }
 
 /// A snapshot at the end, unless the engine or its care is gone; without it the next start only takes longer.

@@ -35,6 +35,8 @@ pub struct OpenReport {
     pub facts: u64,
     /// What a power cut left that was never reported durable: where the log was cut, and how many bytes.
     pub cut: Option<(String, u64)>,
+    /// How many leases were voided because the folder is a restored copy; `None` where it is not.
+    pub voided: Option<u64>,
 }
 
 /// Opens the folder on `disks` and brings back its state.
@@ -70,7 +72,7 @@ pub(crate) fn recover(
 
 fn report(snapshot: Option<Position>, passed_over: Vec<String>, found: &RecoveryReport) -> OpenReport {
     let cut = found.cut.as_ref().map(|cut| (format!("{} at {}", cut.file, cut.position), cut.bytes));
-    OpenReport { snapshot, passed_over, facts: found.records, cut }
+    OpenReport { snapshot, passed_over, facts: found.records, cut, voided: None }
 }
 
 /// The newest snapshot that can be read, and the places of it and all older ones; what can't be read is passed over.

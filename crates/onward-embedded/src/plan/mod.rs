@@ -24,6 +24,7 @@ pub(crate) use draft::{Answer, Draft};
 pub(crate) use draw::{Drawing, draw, may_draw_more};
 pub(crate) use held::{deliveries_of, extend, missing, refuse_missing};
 pub(crate) use lease::{Picked, plan as lease, put_back};
+pub(crate) use process::release_all;
 pub use record::{AUDIT_DAYS, AUDIT_MAX, AUDIT_PREFIX};
 pub use schedule::TICK_STEP_MAX;
 pub(crate) use schedule::{fire as fire_schedules, revise as revise_schedules};

@@ -39,6 +39,17 @@ pub(super) fn plan(
     Ok(Answer::Ready(Receipt::ProcessEnded { leases: held.len() as u64 }))
 }
 
+/// Ends every lease, as if each process had closed.
+pub(crate) fn release_all(
+    state: &State,
+    draft: &mut Draft,
+    ctx: &mut Context<'_>,
+) -> Result<(), super::Refusal> {
+    let mut processes: Vec<&ProcessId> = state.processes.keys().collect();
+    processes.sort_unstable_by_key(|process| process.0.clone());
+    processes.into_iter().try_for_each(|process| plan(state, draft, process, false, ctx).map(drop))
+}
+
 fn end_of(found: &Live<'_>, died: bool, alone: bool, ctx: &mut Context<'_>) -> End {
     let (queue, lease) = (found.queue, found.lease);
     let process = &lease.holder.process.0;

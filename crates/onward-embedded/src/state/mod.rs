@@ -145,6 +145,11 @@ impl State {
         founded.into_iter().chain([Fact::Opened { epoch: self.epoch.saturating_add(1) }]).collect()
     }
 
+    /// Lets the next opening's epoch be further on, so that it is not one that another copy of this state comes to.
+    pub(crate) fn skip_epochs(&mut self, skipped: u32) {
+        self.epoch = self.epoch.saturating_add(skipped);
+    }
+
     /// Bodies that nobody needs any more since the last call: to be passed to [`crate::Store::released`].
     pub fn take_freed(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.freed)

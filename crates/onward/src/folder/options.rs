@@ -22,6 +22,10 @@ pub struct FolderOptions {
     pub role: Role,
     /// What a receipt means where this process becomes the host; a client has its host's.
     pub durability: Durability,
+    /// Where this process, as the host, ships the folder to: a path or the URL of an object store.
+    pub ship: Option<Arc<str>>,
+    /// From one pass of shipping to the next, in milliseconds.
+    pub ship_every_ms: u64,
     /// Longest time to open the folder while its host starts, in milliseconds.
     pub open_ms: u64,
     /// How long a call waits for the next host when the last one went away, in milliseconds.
@@ -36,6 +40,8 @@ impl Default for FolderOptions {
             worker: "onward".into(),
             role: Role::Any,
             durability: Durability::Fsync,
+            ship: None,
+            ship_every_ms: 1_000,
             open_ms: 60_000,
             takeover_wait_ms: 10_000,
             backoff: RetryPolicy {
