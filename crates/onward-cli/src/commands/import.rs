@@ -157,8 +157,8 @@ impl Importer<'_> {
         match line {
             Line { queue: Some(queue), config: Some(config), paused, .. } => {
                 self.flush().await?;
-                let outcome = self.queue(&queue, config, paused).await;
-                self.settle(number, "queue", queue.as_str(), outcome)
+                let (outcome, name) = (self.queue(&queue, config, paused).await, queue.to_string());
+                self.settle(number, "queue", &name, outcome)
             }
             Line { in_queue: Some(queue), message: Some(message), state, .. } => {
                 self.message(number, queue, state, &message).await
