@@ -17,7 +17,7 @@ pub(crate) enum Until {
     End,
     /// Groups whose first unit was written at this time or before, in microseconds.
     Time(i64),
-    /// Groups that begin at this position or before.
+    /// Groups that begin before this position: what a record stands in, and what a copy's end was reported as.
     Position(u64),
 }
 
@@ -142,7 +142,7 @@ impl<'a> Cut<'a> {
             let behind = match self.until {
                 Until::End => false,
                 Until::Time(time) => group.records > 0 && group.time > time,
-                Until::Position(position) => group.start.0 > position,
+                Until::Position(position) => group.start.0 >= position,
             };
             let broken = self.chained && group.follows != self.end && !self.reached;
             if broken || group.epoch < self.epoch {
