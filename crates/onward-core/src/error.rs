@@ -64,6 +64,8 @@ pub struct Error {
     place: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mend: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    revision: Option<u64>,
 }
 
 macro_rules! constructors {
@@ -76,7 +78,7 @@ macro_rules! constructors {
 impl Error {
     /// An error of the given kind.
     pub fn new(kind: ErrorKind, retry: RetryHint, what: impl Into<String>) -> Self {
-        Self { kind, retry, what: what.into(), place: None, mend: None }
+        Self { kind, retry, what: what.into(), place: None, mend: None, revision: None }
     }
 
     constructors! {
@@ -126,6 +128,17 @@ impl Error {
     pub fn retry(mut self, retry: RetryHint) -> Self {
         self.retry = retry;
         self
+    }
+
+    /// Says what revision stands where another was expected.
+    pub fn standing_at(mut self, revision: u64) -> Self {
+        self.revision = Some(revision);
+        self
+    }
+
+    /// Of a `Conflict` over a stream's revision: the one that stands there; `None` where nothing stands.
+    pub fn revision(&self) -> Option<u64> {
+        self.revision
     }
 
     /// The kind, to decide by.

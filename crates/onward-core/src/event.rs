@@ -22,8 +22,22 @@ impl TryFrom<String> for Tag {
     type Error = Error;
 
     fn try_from(text: String) -> Result<Self> {
-        check_text("tag", &text, KEY_BYTES_MAX)?;
+        Self::try_from(text.as_str())
+    }
+}
+
+impl TryFrom<&str> for Tag {
+    type Error = Error;
+
+    fn try_from(text: &str) -> Result<Self> {
+        check_text("tag", text, KEY_BYTES_MAX)?;
         Ok(Self(text.into()))
+    }
+}
+
+impl fmt::Display for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 
@@ -64,15 +78,18 @@ pub struct RecordedEvent {
     pub recorded_at: Timestamp,
 }
 
-/// What a stream's revision must be for an append to happen.
+/// What a stream's revision must be for an append to happen; otherwise it is `Conflict`, with the revision that stands
+/// there as [`crate::Error::revision`].
+///
+/// A stream exists from its first event on, also when all of its events were truncated: its revisions never begin anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Expected {
     /// Anything.
     Any,
-    /// No such stream yet.
+    /// No such stream yet: it never had an event.
     NoStream,
-    /// Some event.
+    /// It had an event.
     Exists,
     /// Exactly this revision.
     Revision(u64),
@@ -97,6 +114,14 @@ pub struct EventQuery {
     pub tags: Vec<Tag>,
 }
 
+impl EventQuery {
+    /// Whether an event of this type with these tags matches.
+    pub fn matches(&self, kind: &str, tags: &[Tag]) -> bool {
+        let of_type = self.types.is_empty() || self.types.iter().any(|one| **one == *kind);
+        of_type && self.tags.iter().all(|tag| tags.contains(tag))
+    }
+}
+
 /// A read of events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventRead {
@@ -106,10 +131,28 @@ pub struct EventRead {
     pub from: ReadFrom,
     /// Which way.
     pub direction: Direction,
-    /// At most so many; at most [`crate::PAGE_MAX`].
+    /// At most so many; at most [`crate::EVENTS_MAX`].
     pub limit: usize,
-    /// Stop once their data together has so many bytes; the first one always fits.
+    /// Stop once their data together has so many bytes; the first one always fits. At most
+    /// [`crate::EVENTS_BYTES_MAX`] counts.
     pub bytes_max: u64,
+    /// Only what was recorded at or before this time: what stood then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub as_of: Option<Timestamp>,
+}
+
+impl EventRead {
+    /// All of a scope from its beginning, as much as one slice may hold.
+    pub fn all_of(scope: EventScope) -> Self {
+        Self {
+            scope,
+            from: ReadFrom::Start,
+            direction: Direction::Forward,
+            limit: crate::EVENTS_MAX,
+            bytes_max: crate::EVENTS_BYTES_MAX,
+            as_of: None,
+        }
+    }
 }
 
 /// What events are read of.
@@ -129,8 +172,13 @@ pub enum EventScope {
     Topic(Name),
     /// Whatever matches.
     Query(EventQuery),
-    /// Everything.
+    /// Everything that stands in streams.
     All,
+    /// The newest event of every stream whose name begins with `prefix`: what streams there are, and how far they go.
+    Heads {
+        /// The beginning of the names, as they are written; empty for all.
+        prefix: String,
+    },
 }
 
 /// Where a read begins.
@@ -139,13 +187,13 @@ pub enum EventScope {
 pub enum ReadFrom {
     /// The oldest.
     Start,
-    /// The newest.
+    /// The newest. Forward it is behind the newest: nothing yet, and `next` says where new ones will begin.
     End,
     /// This revision; only of a stream.
     Revision(u64),
     /// At or after this place (before or at it, when reading backward).
     Position(Position),
-    /// As of this time.
+    /// The first that was recorded at or after this time (the last at or before it, when reading backward).
     Time(Timestamp),
 }
 
@@ -166,6 +214,6 @@ pub struct EventSlice {
     pub events: Vec<RecordedEvent>,
     /// Where to go on; `None` when this was all for now.
     pub next: Option<ReadFrom>,
-    /// The newest place of the store, so that staleness can be told.
+    /// The newest event's place in the store, so that staleness can be told.
     pub head: Option<Position>,
 }

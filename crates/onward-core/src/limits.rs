@@ -26,7 +26,7 @@ pub const LEASE_COUNT_MAX: usize = 10_000;
 pub const LEASE_INLETS_MAX: usize = 256;
 /// Longest wait of one lease request, in seconds.
 pub const LEASE_WAIT_SECS_MAX: u64 = 60;
-/// Most entries of one page of any read.
+/// Most entries of one page of any read but of events.
 pub const PAGE_MAX: usize = 1_000;
 /// Longest text of one failure, in bytes; longer ones are cut at a character.
 pub const FAILURE_BYTES_MAX: usize = 4 * 1024;
@@ -34,8 +34,14 @@ pub const FAILURE_BYTES_MAX: usize = 4 * 1024;
 pub const RECORD_KEY_BYTES_MAX: usize = 512;
 /// Largest record value, in bytes.
 pub const RECORD_VALUE_BYTES_MAX: usize = 1024 * 1024;
+/// Most events of one slice of a read.
+pub const EVENTS_MAX: usize = 10_000;
+/// Most bytes of the data of one slice of a read, beyond its first event.
+pub const EVENTS_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Most tags of one event.
 pub const TAGS_MAX: usize = 16;
+/// Most types of one query for events.
+pub const TYPES_MAX: usize = 64;
 /// Highest priority; 0 is the lowest.
 pub const PRIORITY_MAX: u8 = 9;
 /// Priority of a message that sets none.

@@ -2,7 +2,7 @@
 
 use crate::{
     AtomicScope, COMMIT_BYTES_MAX, Capabilities, Capability, Error, Guarded, Inlet, Message, OPS_MAX, Op,
-    Outcome, RECORD_VALUE_BYTES_MAX, Result, TAGS_MAX, Timestamp,
+    Outcome, RECORD_VALUE_BYTES_MAX, Result, TAGS_MAX, TYPES_MAX, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -106,6 +106,11 @@ fn check_op(op: &Op, capabilities: &Capabilities, now: Timestamp) -> Result<()> 
             if events.is_empty() {
                 return Err(Error::invalid("no events").mend("append at least one"));
             }
+            if events.len() > OPS_MAX {
+                return Err(Error::invalid(format!("{} events, more than {OPS_MAX}", events.len()))
+                    .mend("append them in several operations, each with the revision of the one before"));
+            }
+            condition.as_ref().map_or(Ok(()), check_condition)?;
             events.iter().try_for_each(|event| check_event(event, capabilities, now))
         }
         Op::PutRecord { value, ttl, .. } => {
@@ -150,6 +155,16 @@ fn check_value(bytes: usize) -> Result<()> {
     Err(Error::invalid(format!("has {bytes} bytes, more than {RECORD_VALUE_BYTES_MAX}"))
         .at("the value")
         .mend("put it into object storage and keep a reference"))
+}
+
+fn check_condition(condition: &crate::AppendCondition) -> Result<()> {
+    let (types, tags) = (condition.query.types.len(), condition.query.tags.len());
+    if types <= TYPES_MAX && tags <= TAGS_MAX {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("asks for {types} types and {tags} tags"))
+        .at("`condition`")
+        .mend(format!("use at most {TYPES_MAX} types and {TAGS_MAX} tags")))
 }
 
 fn check_event(event: &crate::Event, capabilities: &Capabilities, now: Timestamp) -> Result<()> {

@@ -4,11 +4,13 @@
 //! already chosen. What follows from a fact by the inlet's own rules alone (the next message of an order key becomes
 //! ready, later ones follow a dead head) is not written: applying does it, the same way each time.
 
-use crate::{At, BulkMark, End, Given, InletId, Marks, MessageRef, Removal, Said, TopicId};
+use crate::{
+    At, BulkMark, End, EventPlace, Given, InletId, Marks, MessageRef, Removal, Said, StreamId, TopicId,
+};
 use bytes::Bytes;
 use onward_core::{
-    Filter, Holder, Inlet, InletConfig, Message, Name, Payload, RecordKey, RequestId, Schedule, Timestamp,
-    TopicConfig,
+    Filter, Holder, Inlet, InletConfig, Message, Name, Payload, RecordKey, RequestId, Schedule, StreamName,
+    Tag, Timestamp, TopicConfig,
 };
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
@@ -281,6 +283,33 @@ pub enum Fact {
         /// The body.
         message: Arc<Message>,
     },
+    /// A stream is new: its first event follows.
+    StreamNamed {
+        /// Its number.
+        stream: StreamId,
+        /// Its name.
+        name: StreamName,
+    },
+    /// An event was appended. It stands in this fact, at this position.
+    Appended {
+        /// To which stream.
+        stream: StreamId,
+        /// Its number in the stream, from 0.
+        revision: u64,
+        /// Its envelope and data.
+        message: Arc<Message>,
+        /// Its tags.
+        tags: Vec<Tag>,
+        /// The keyed hash of stream and id, by which a repeat is recognised.
+        mark: u64,
+    },
+    /// A stream's events before a revision are gone.
+    Truncated {
+        /// Which stream.
+        stream: StreamId,
+        /// The first revision that is kept.
+        before: u64,
+    },
 }
 
 impl Fact {
@@ -291,8 +320,15 @@ impl Fact {
             | Self::Edited { message, .. }
             | Self::Moved { message, .. }
             | Self::Published { message, .. }
-            | Self::TopicMoved { message, .. } => Some(message),
+            | Self::TopicMoved { message, .. }
+            | Self::Appended { message, .. } => Some(message),
             _ => None,
         }
+    }
+
+    /// The place in its stream of the event that stands in this fact.
+    pub(crate) fn event(&self) -> Option<EventPlace> {
+        let Self::Appended { stream, revision, tags, .. } = self else { return None };
+        Some(EventPlace { stream: *stream, revision: *revision, tags: tags.clone() })
     }
 }

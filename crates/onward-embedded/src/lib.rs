@@ -20,13 +20,13 @@ mod token;
 pub use engine::{Embedded, HINTS_MAX, Options};
 pub use fact::Fact;
 pub use memory::{MemoryEngine, MemoryStore};
-pub use part::{At, BulkMark, End, Given, InletId, Marks, MessageRef, Removal, Said, TopicId};
 pub use persist::outside;
+pub use part::{At, BulkMark, End, Given, InletId, Marks, MessageRef, Removal, Said, StreamId, TopicId};
 pub use persist::{CareReport, EmbeddedEngine, OpenOptions, OpenReport};
 pub use plan::{AUDIT_DAYS, AUDIT_MAX, AUDIT_PREFIX, BULK_STEP_MAX, TICK_STEP_MAX};
 pub use state::{
-    BULKS_MAX, Body, Counts, KEPT_BYTES_MAX, KEPT_MAX, LeaseImage, LeaseMark, MessageImage, Piece,
-    QueueImage, ReaderImage, Remembered, SETTLED_MAX, SPANS_MAX, ScheduleImage, SettledMark, ShelvedImage,
-    Side, State, TopicImage,
+    BULKS_MAX, Body, Counts, EVENT_IDS_MAX, EventFound, KEPT_BYTES_MAX, KEPT_MAX, LeaseImage, LeaseMark,
+    ListOf, MessageImage, Piece, QueueImage, ReaderImage, Remembered, SETTLED_MAX, SPANS_MAX, ScheduleImage,
+    SettledMark, ShelvedImage, Side, State, StreamPiece, TopicImage,
 };
-pub use store::{AppendError, Class, Progress, Store, StoreObserver, Stored};
+pub use store::{AppendError, Class, EventPlace, Progress, Store, StoreObserver, Stored, StoredEvent};

@@ -1,7 +1,7 @@
 //! The keyed hashes by which messages are indexed and recognised.
 
 use crate::Marks;
-use onward_core::{Message, MessageId};
+use onward_core::{Message, MessageId, StreamName};
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
 use xxhash_rust::xxh3::Xxh3;
@@ -27,6 +27,11 @@ impl Marker {
             None => self.hash(b's', &[&message.source, message.id.as_str()]),
         };
         Marks { id: self.id(&message.id), dedup, fingerprint: self.fingerprint(message) }
+    }
+
+    /// Of an event in its stream.
+    pub(crate) fn event(&self, stream: &StreamName, id: &MessageId) -> u64 {
+        self.hash(b'e', &[stream.namespace(), stream.local(), id.as_str()])
     }
 
     /// Of what a repeat must have the same: type, version, content type and data.

@@ -1,6 +1,8 @@
 //! The store of the in-memory engine: nothing outlives the process.
 
-use crate::{AppendError, Class, Embedded, Fact, Options, Progress, State, Store, StoreObserver, Stored};
+use crate::{
+    AppendError, Class, Embedded, Fact, Options, Progress, State, Store, StoreObserver, Stored, StoredEvent,
+};
 use hashbrown::HashMap;
 use onward_core::{AtomicScope, Durability, Env, Error, Problem, Result, Timestamp};
 use parking_lot::Mutex;
@@ -45,7 +47,8 @@ impl Store for MemoryStore {
                     Fact::Moved { accepted_at, .. } | Fact::TopicMoved { accepted_at, .. } => *accepted_at,
                     _ => time,
                 };
-                self.bodies.lock().insert(position, Stored { message: message.clone(), accepted_at });
+                let event = fact.event().map(Box::new);
+                self.bodies.lock().insert(position, Stored { message: message.clone(), accepted_at, event });
             }
         }
         self.end.store(position, Ordering::Release);
@@ -55,6 +58,18 @@ impl Store for MemoryStore {
     fn read(&self, position: u64) -> Result<Stored> {
         let found = self.bodies.lock().get(&position).cloned();
         found.ok_or_else(|| Error::not_found("the message is gone").at(format!("position {position}")))
+    }
+
+    fn read_events(&self, positions: &[u64], each: &mut dyn FnMut(StoredEvent) -> bool) -> Result<()> {
+        for position in positions {
+            let found = self.bodies.lock().get(position).cloned();
+            if let Some(event) = found.and_then(|stored| stored.into_event(*position))
+                && !each(event)
+            {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn released(&self, positions: &[u64]) {

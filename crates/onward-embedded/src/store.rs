@@ -1,7 +1,7 @@
 //! The seam between the state machine and what keeps its facts: a log on disk, or memory.
 
-use crate::Fact;
-use onward_core::{Durability, Error, Message, Problem, Result, Timestamp};
+use crate::{Fact, StreamId};
+use onward_core::{Durability, Error, Event, Message, Problem, Result, Tag, Timestamp};
 use std::{fmt, sync::Arc};
 
 /// Whether an append may use the space that is kept for ending work.
@@ -47,6 +47,44 @@ pub struct Stored {
     pub message: Arc<Message>,
     /// When it was accepted: the time of its fact, or what [`Fact::Moved`] says.
     pub accepted_at: Timestamp,
+    /// Its place in its stream, where it is an event.
+    pub event: Option<Box<EventPlace>>,
+}
+
+impl Stored {
+    /// The event that stands at `position`, where it is one.
+    pub(crate) fn into_event(self, position: u64) -> Option<StoredEvent> {
+        let EventPlace { stream, revision, tags } = *self.event?;
+        let message = Arc::unwrap_or_clone(self.message);
+        let event = Event { message, tags };
+        Some(StoredEvent { position, stream, revision, event, recorded_at: self.accepted_at })
+    }
+}
+
+/// The place of an event in its stream, and its tags.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventPlace {
+    /// The stream.
+    pub stream: StreamId,
+    /// Its number there.
+    pub revision: u64,
+    /// Its tags.
+    pub tags: Vec<Tag>,
+}
+
+/// An event as it was stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredEvent {
+    /// Where its fact stands.
+    pub position: u64,
+    /// Its stream.
+    pub stream: StreamId,
+    /// Its number there.
+    pub revision: u64,
+    /// The event.
+    pub event: Event,
+    /// When it was appended.
+    pub recorded_at: Timestamp,
 }
 
 /// Who is told how the store comes along. Calls are short, come from any thread, and may be merged.
@@ -80,6 +118,13 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// `Corrupt` when the stored bytes are damaged, `NotFound` when nothing stands there any more.
     fn read(&self, position: u64) -> Result<Stored>;
+
+    /// The events at these positions, in their order, until `each` answers that it has enough. Those whose place was
+    /// given back meanwhile are passed over. It may read the disk, in large pieces where they lie together.
+    ///
+    /// # Errors
+    /// `Corrupt` when stored bytes are damaged.
+    fn read_events(&self, positions: &[u64], each: &mut dyn FnMut(StoredEvent) -> bool) -> Result<()>;
 
     /// Nobody needs the bodies at these positions any more.
     fn released(&self, positions: &[u64]);

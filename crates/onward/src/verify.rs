@@ -61,7 +61,14 @@ pub async fn verify(folder: impl AsRef<Path>, env: Arc<dyn Env>) -> Result<Verif
 
 async fn read_topic(engine: &dyn Engine, topic: Name) -> Result<u64> {
     let (scope, direction) = (EventScope::Topic(topic), Direction::Forward);
-    let mut read = EventRead { scope, from: ReadFrom::Start, direction, limit: PAGE_MAX, bytes_max: 8 << 20 };
+    let mut read = EventRead {
+        scope,
+        from: ReadFrom::Start,
+        direction,
+        limit: PAGE_MAX,
+        bytes_max: 8 << 20,
+        as_of: None,
+    };
     let mut count = 0;
     loop {
         let slice = engine.read_events(read.clone()).await?;

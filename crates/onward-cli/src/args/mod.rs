@@ -88,6 +88,18 @@ pub(crate) enum Command {
     /// Dead letters: list, show, edit, redrive, purge
     #[command(after_help = commands::dead::EXAMPLES)]
     Dead(commands::dead::Args),
+    /// Append events to a stream, all of them or none
+    #[command(after_help = commands::append::EXAMPLES)]
+    Append(commands::append::Args),
+    /// Read events: of a stream, a category, by type and tag, or all
+    #[command(after_help = commands::read::EXAMPLES)]
+    Read(commands::read::Args),
+    /// List streams, and how far each goes
+    #[command(after_help = commands::streams::EXAMPLES)]
+    Streams(commands::streams::Args),
+    /// Everything that bears a correlation id, in time order
+    #[command(after_help = commands::trace::EXAMPLES)]
+    Trace(commands::trace::Args),
     /// Numbers of queues, and who works on what
     #[command(after_help = commands::stats::EXAMPLES)]
     Stats(commands::stats::Args),

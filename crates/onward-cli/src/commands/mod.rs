@@ -1,6 +1,7 @@
 //! One file for each command.
 
 pub(crate) mod backup;
+pub(crate) mod append;
 pub(crate) mod balance;
 pub(crate) mod bench;
 pub(crate) mod cancel;
@@ -14,17 +15,20 @@ pub(crate) mod peek;
 pub(crate) mod publish;
 pub(crate) mod queues;
 pub(crate) mod restore;
+pub(crate) mod read;
 pub(crate) mod schedules;
 pub(crate) mod seek;
 pub(crate) mod shell;
 pub(crate) mod ship;
 pub(crate) mod standby;
 pub(crate) mod stats;
+pub(crate) mod streams;
 pub(crate) mod subscribe;
 pub(crate) mod subscriptions;
 pub(crate) mod tail;
 pub(crate) mod topics;
 pub(crate) mod upgrade;
+pub(crate) mod trace;
 pub(crate) mod verify;
 pub(crate) mod work;
 
@@ -49,6 +53,10 @@ pub(crate) async fn run(context: &Context, command: Command) -> Outcome {
         Command::Find(args) => find::run(context, args).await,
         Command::Cancel(args) => cancel::run(context, args).await,
         Command::Dead(args) => dead::run(context, args).await,
+        Command::Append(args) => append::run(context, args).await,
+        Command::Read(args) => read::run(context, args).await,
+        Command::Streams(args) => streams::run(context, args).await,
+        Command::Trace(args) => trace::run(context, args).await,
         Command::Stats(args) => stats::run(context, args).await,
         Command::Balance(args) => balance::run(context, args).await,
         Command::Verify(args) => verify::run(context, args).await,

@@ -85,7 +85,7 @@ async fn newest(engine: &dyn Engine, args: &Args) -> Outcome<(Vec<RecordedEvent>
 
 fn read(topic: &Name, from: ReadFrom, direction: Direction, limit: usize) -> EventRead {
     let scope = EventScope::Topic(topic.clone());
-    EventRead { scope, from, direction, limit, bytes_max: READ_BYTES_MAX }
+    EventRead { scope, from, direction, limit, bytes_max: READ_BYTES_MAX, as_of: None }
 }
 
 fn show(context: &Context, topic: &Name, event: &RecordedEvent) {

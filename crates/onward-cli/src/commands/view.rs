@@ -2,9 +2,9 @@
 
 use crate::{
     context::Context,
-    output::{Table, ago, one_line, span, until, view_json},
+    output::{Table, ago, event_json, one_line, span, until, view_json},
 };
-use onward_core::{Message, MessageView, Payload, Timestamp};
+use onward_core::{Message, MessageView, Payload, RecordedEvent, Timestamp};
 
 /// Most characters of data or error in a table.
 const PREVIEW_CHARS: usize = 60;
@@ -43,6 +43,32 @@ pub(crate) fn dead(context: &Context, views: &[MessageView]) {
         table.row(vec![inlet, id(view), kind(view), view.attempts.to_string(), since, cause, error]);
     }
     context.out.write(table.render(context.out.style()).as_bytes());
+}
+
+/// Shows events, as a table or as JSON lines; the heading stands above the first of them.
+pub(crate) fn events(context: &Context, events: &[RecordedEvent], first: bool) {
+    if context.out.is_json() {
+        events.iter().for_each(|recorded| context.out.object(&event_json(recorded)));
+        return;
+    }
+    if events.is_empty() {
+        return;
+    }
+    let mut table = Table::new(&[">POSITION", "STREAM", ">REVISION", "TIME", "TYPE", "DATA"]);
+    for recorded in events {
+        let message = &recorded.event.message;
+        table.row(vec![
+            recorded.position.to_string(),
+            one_line(&recorded.stream.to_string(), PREVIEW_CHARS),
+            recorded.revision.to_string(),
+            recorded.recorded_at.to_string(),
+            one_line(&message.kind, PREVIEW_CHARS),
+            preview(&message.data),
+        ]);
+    }
+    let text = table.render(context.out.style());
+    let rows = if first { &text[..] } else { text.split_once('\n').map_or("", |(_, rows)| rows) };
+    context.out.write(rows.as_bytes());
 }
 
 /// Shows one message in full.

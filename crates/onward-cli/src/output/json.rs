@@ -1,6 +1,9 @@
 //! Messages and what is known of them as JSON, the data byte for byte.
 
-use onward_core::{Cause, LeaseView, Message, MessageState, MessageView, Payload, Position, Timestamp};
+use onward_core::{
+    Cause, LeaseView, Message, MessageState, MessageView, Payload, Position, RecordedEvent, StreamName, Tag,
+    Timestamp,
+};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -53,6 +56,30 @@ pub(crate) fn view_json(view: &MessageView) -> impl Serialize + '_ {
         position: view.position,
         message: envelope(&view.message),
         original: view.original.as_deref().map(envelope),
+    }
+}
+
+/// One event at its place. `message` is its envelope.
+#[derive(Serialize)]
+struct Recorded<'a> {
+    stream: &'a StreamName,
+    revision: u64,
+    position: Position,
+    recorded_at: Timestamp,
+    #[serde(skip_serializing_if = "<[Tag]>::is_empty")]
+    tags: &'a [Tag],
+    message: Box<RawValue>,
+}
+
+/// An event as JSON; numbers of the data keep every digit.
+pub(crate) fn event_json(recorded: &RecordedEvent) -> impl Serialize + '_ {
+    Recorded {
+        stream: &recorded.stream,
+        revision: recorded.revision,
+        position: recorded.position,
+        recorded_at: recorded.recorded_at,
+        tags: &recorded.event.tags,
+        message: envelope(&recorded.event.message),
     }
 }
 

@@ -9,7 +9,7 @@ mod style;
 mod table;
 mod text;
 
-pub(crate) use json::{envelope, view_json};
+pub(crate) use json::{envelope, event_json, view_json};
 pub(crate) use progress::Progress;
 pub(crate) use style::Style;
 pub(crate) use table::Table;

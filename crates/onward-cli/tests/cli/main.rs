@@ -1,6 +1,7 @@
 //! The real binary, command by command, with good and bad input, and several of it on one folder.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected has failed")]
 
+mod streams;
 mod support;
 
 mod dead;

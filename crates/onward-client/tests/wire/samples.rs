@@ -253,7 +253,8 @@ pub(crate) fn calls() -> Vec<Call> {
         accepts: vec!["t".into()],
     };
     let find = |by| MessageQuery { inlet: queue(), by, after: Some(Cursor("c".into())), limit: 9 };
-    let read = |scope, from, direction| EventRead { scope, from, direction, limit: 1, bytes_max: 2 };
+    let read =
+        |scope, from, direction| EventRead { scope, from, direction, limit: 1, bytes_max: 2, as_of: None };
     let category = EventScope::Category { namespace: "n".into(), category: "c".into() };
     let mut calls = vec![
         Call::Topology,

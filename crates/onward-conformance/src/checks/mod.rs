@@ -11,6 +11,9 @@ mod order;
 mod records;
 mod retry_dead;
 mod servers;
+mod streams;
+mod streams_read;
+mod streams_support;
 mod stress;
 mod time;
 mod topics;
@@ -35,6 +38,8 @@ impl Suite {
             topics::CHECKS,
             limits::CHECKS,
             records::CHECKS,
+            streams::CHECKS,
+            streams_read::CHECKS,
             transactions::CHECKS,
             looking::CHECKS,
             lifecycle::CHECKS,

@@ -20,6 +20,7 @@ impl Double {
             (Fault::IgnoresReschedule, Op::Reschedule { .. })
             | (Fault::IgnoresPause, Op::Pause { .. })
             | (Fault::IgnoresGuards, Op::Guard(_)) => Some(Receipt::Done),
+            (Fault::IgnoresTruncate, Op::Truncate { .. }) => Some(Receipt::Done),
             (Fault::IgnoresEdit, Op::EditDead { .. }) => Some(Receipt::Edited { edition: 2 }),
             _ => None,
         }
@@ -94,6 +95,7 @@ impl Double {
             Op::Progress { token, .. } if self.is(Fault::LosesProgress) => {
                 self.is_live(token).await.map(|()| Receipt::Done)
             }
+            Op::Append { .. } => self.append(op).await,
             _ => self.commit_one(op).await,
         }
     }

@@ -28,6 +28,7 @@ impl Double {
             }
             Op::Redrive { .. } | Op::Purge { .. } => self.bend_bulk(op),
             Op::Seek { inlet, to, mode } => self.bend_seek(inlet, to, mode),
+            Op::Append { .. } => self.bend_append(op),
             other => other,
         }
     }

@@ -4,6 +4,7 @@
 
 mod answers;
 mod bend;
+mod events;
 mod harness;
 mod rules;
 mod topics;
@@ -158,6 +159,24 @@ pub enum Fault {
     DropsWhatIsFull,
     /// Every page is the first one.
     SamePageAgain,
+    /// An append happens wherever its stream stands.
+    IgnoresStreamExpectation,
+    /// An append happens whatever matches its condition.
+    IgnoresAppendCondition,
+    /// A repeated append is made again.
+    ForgetsEvents,
+    /// An append that lost is answered as made.
+    EveryAppendWins,
+    /// Reads go forward only.
+    ReadsForwardOnly,
+    /// A follower of everything misses an event in a hundred.
+    SkipsAnEvent,
+    /// Reads show what came after the time they ask for.
+    IgnoresAsOf,
+    /// A truncation is answered and not made.
+    IgnoresTruncate,
+    /// Queries look at types alone.
+    IgnoresTags,
     /// Numbers leave out what was purged.
     BooksLosePurged,
     /// What a subscription acknowledged is handed out there once more.

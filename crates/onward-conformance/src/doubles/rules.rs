@@ -65,7 +65,8 @@ doubles! {
         also one_winner_of_many conditions_see_earlier_operations submit_spoils_no_other inbox_effect_once;
     ignores_guards: IgnoresGuards => guard_refuses_the_whole;
     partial_commit: PartialCommit => aborted_invisible,
-        also unique_key_one_unfinished settle_and_publish_atomic conditions_see_earlier_operations;
+        also unique_key_one_unfinished settle_and_publish_atomic conditions_see_earlier_operations
+            append_expected_by_tag_query;
     submit_stops: SubmitStops => submit_spoils_no_other;
     ignores_extend: IgnoresExtend => lease_extend,
         also lease_total_bound_holds cancel_before_due;
@@ -110,6 +111,21 @@ doubles! {
     ignores_lease_total: IgnoresLeaseTotal => lease_total_bound_holds;
     drops_what_is_full: DropsWhatIsFull => drop_refuses_what_is_not_empty;
     same_page_again: SamePageAgain => prefix_pages;
+    ignores_stream_expectation: IgnoresStreamExpectation => append_expected_revision,
+        also concurrent_appends_one_winner truncated_events_are_gone streams_survive_crash;
+    ignores_append_condition: IgnoresAppendCondition => append_expected_by_tag_query;
+    forgets_events: ForgetsEvents => append_same_event_twice,
+        also streams_survive_crash;
+    every_append_wins: EveryAppendWins => concurrent_appends_one_winner,
+        also append_expected_revision append_expected_by_tag_query append_same_event_twice truncated_events_are_gone
+            streams_survive_crash;
+    reads_forward_only: ReadsForwardOnly => read_forward_backward,
+        also as_of_time category_and_query_reads;
+    skips_an_event: SkipsAnEvent => positions_rise_and_no_committed_one_is_skipped;
+    ignores_as_of: IgnoresAsOf => as_of_time;
+    ignores_truncate: IgnoresTruncate => truncated_events_are_gone,
+        also streams_survive_crash;
+    ignores_tags: IgnoresTags => category_and_query_reads;
     books_lose_purged: BooksLosePurged => books_balance,
         also purge_by_selection books_of_a_subscription_balance;
     repeats_in_subscription: RepeatsInSubscription => each_once_within_a_subscription;

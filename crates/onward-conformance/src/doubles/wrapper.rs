@@ -142,7 +142,7 @@ impl Engine for Double {
     }
 
     fn read_events(&self, read: EventRead) -> Fut<'_, EventSlice> {
-        self.inner.read_events(self.bend_read(read))
+        Box::pin(self.read(self.bend_read(read)))
     }
 
     fn get_records(&self, query: RecordQuery) -> Fut<'_, Page<Record>> {

@@ -67,6 +67,11 @@ impl Model {
             Op::Guard(Guarded::Lease { token }) => {
                 self.queue(&token.inlet)?.held_by(token).map(|_| Receipt::Done)
             }
+            Op::Append { stream, events, expected, condition } => {
+                self.append(stream, events, *expected, condition.as_ref(), now)
+            }
+            Op::Guard(Guarded::Stream { stream, expected }) => self.expect_stream(stream, *expected),
+            Op::Truncate { stream, before } => self.truncate(stream, *before),
             other => Err(Error::unsupported(format!("the model has no {}", other.name()))),
         }
     }

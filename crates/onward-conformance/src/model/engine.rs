@@ -107,10 +107,9 @@ impl Engine for ModelEngine {
             ops_max: OPS_MAX,
         };
         use Capability as C;
-        let none = [C::Streams, C::TagConditions, C::Schedules];
+        let none = [C::Schedules];
         let all = Capabilities::all("model", Durability::OsBuffer, AtomicScope::Store, limits);
-        none.into_iter()
-            .fold(all, |all, capability| all.refuse(capability, "the model has queues, topics and records"))
+        none.into_iter().fold(all, |all, capability| all.refuse(capability, "the model has no schedules"))
     }
 
     fn prepare(&self, ops: Vec<Op>) -> Result<Prepared> {
@@ -150,7 +149,7 @@ impl Engine for ModelEngine {
     fn read_events(&self, read: EventRead) -> Fut<'_, EventSlice> {
         ready(match &read.scope {
             EventScope::Topic(topic) => self.with(|model, _| model.read_topic(topic, &read)),
-            _ => Err(Error::unsupported("the model has no events")),
+            _ => self.with(|model, now| model.read_events(&read, now)),
         })
     }
 

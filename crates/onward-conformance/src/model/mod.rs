@@ -1,4 +1,4 @@
-//! The reference model: queues and records as vectors, searched one by one. Slow, short, and meant to be obviously right.
+//! The reference model: queues, records and events as vectors, searched one by one. Slow, short, and meant to be obviously right.
 //!
 //! It is a second implementation of the engine seam beside those under test: the suite is tried on it first, the
 //! faulty doubles are wrapped around it, and random operations are compared with it.
@@ -12,6 +12,7 @@ mod harness;
 mod item;
 mod queue;
 mod records;
+mod streams;
 mod topics;
 
 pub use engine::ModelEngine;
@@ -51,6 +52,7 @@ pub(crate) struct Model {
     pub(crate) queues: Vec<Queue>,
     pub(crate) topics: Vec<topics::Topic>,
     pub(crate) records: Vec<records::Stored>,
+    pub(crate) events: Vec<streams::Kept>,
     pub(crate) bulks: Vec<(BulkId, BulkReport)>,
     pub(crate) epoch: u64,
     serial: u64,

@@ -1,10 +1,12 @@
 //! The binary form of the message model's types.
 
+use crate::StreamId;
+
 use super::wire::{Decoded, Input, Malformed, Wire, put_bytes, put_number, wire_enum, wire_struct};
 use bytes::Bytes;
 use onward_core::{
     BulkId, Cause, CauseKind, Failure, Holder, Inlet, Key, MessageId, Name, Payload, Position, ProcessId,
-    RecordKey, RequestId, Timestamp,
+    RecordKey, RequestId, StreamName, Tag, Timestamp,
 };
 
 wire_enum!(CauseKind {
@@ -40,7 +42,27 @@ macro_rules! wire_text {
     )* };
 }
 
-wire_text!(MessageId: MessageId::as_str, Key: Key::as_str, RecordKey: RecordKey::as_str);
+wire_text!(MessageId: MessageId::as_str, Key: Key::as_str, RecordKey: RecordKey::as_str, Tag: Tag::as_str);
+
+impl Wire for StreamName {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_bytes(self.to_string().as_bytes(), out);
+    }
+
+    fn get(input: &mut Input<'_>) -> Decoded<Self> {
+        input.text()?.parse().map_err(|_| Malformed("not a valid StreamName"))
+    }
+}
+
+impl Wire for StreamId {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.0.put(out);
+    }
+
+    fn get(input: &mut Input<'_>) -> Decoded<Self> {
+        Wire::get(input).map(Self)
+    }
+}
 
 impl Wire for Name {
     fn put(&self, out: &mut Vec<u8>) {

@@ -4,12 +4,13 @@
 //! the end. To change a form: give it a new kind number below, keep the old one decodable, follow the procedure at
 //! [`crate::persist::folder::FORMAT`]. A golden test holds the bytes of every kind, so none changes by accident.
 //!
-//! Kinds 32 to 47 are kept for topics and subscriptions, 48 to 63 for streams, tags and replay epochs, 64 to 71 for
+//! Kinds 32 to 47 are kept for topics and subscriptions, 51 to 63 for more about streams, 64 to 71 for
 //! schedules.
 
+use super::event::{get_event, put_event};
 use super::message::{get_message, put_envelope};
 use super::wire::{Decoded, Input, Malformed, Wire};
-use crate::store::Stored;
+use crate::store::{EventPlace, Stored};
 use crate::{At, Fact, InletId, Marks, MessageRef, TopicId};
 use bytes::Bytes;
 use onward_core::{Message, Timestamp};
@@ -48,6 +49,9 @@ pub(crate) mod kind {
     pub(crate) const SCHEDULE_SET: u8 = 64;
     pub(crate) const SCHEDULE_REMOVED: u8 = 65;
     pub(crate) const SCHEDULE_TICKED: u8 = 66;
+    pub(crate) const STREAM_NAMED: u8 = 48;
+    pub(crate) const APPENDED: u8 = 49;
+    pub(crate) const TRUNCATED: u8 = 50;
 }
 
 /// A fact ready for the log: its kind, where its fields lie in the buffer, and its data, which is not copied.
@@ -144,6 +148,12 @@ fn put_fact<'f>(fact: &'f Fact, time: Timestamp, out: &mut Vec<u8>) -> (u8, &'f 
             ((*missed, *overlapped), *decided).put(out);
             put(kind::SCHEDULE_TICKED, next, out)
         }
+        Fact::StreamNamed { stream, name } => put(kind::STREAM_NAMED, &(*stream, name.clone()), out),
+        Fact::Appended { stream, revision, message, tags, mark } => {
+            put_event(*stream, *revision, tags, *mark, out);
+            return (kind::APPENDED, put_body(time, message, out));
+        }
+        Fact::Truncated { stream, before } => put(kind::TRUNCATED, &(*stream, *before), out),
         other => return super::topic::put_topic_fact(other, time, out),
     };
     (kind, &[])
@@ -165,7 +175,7 @@ pub(super) fn get_body(input: &mut Input<'_>, record: &Bytes) -> Decoded<Stored>
     let span = i64::get(input)?;
     let message = get_message(input, record)?;
     let accepted_at = Timestamp::from_micros(message.timestamp.as_micros().wrapping_add(span));
-    Ok(Stored { message: Arc::new(message), accepted_at })
+    Ok(Stored { message: Arc::new(message), accepted_at, event: None })
 }
 
 /// The fact of a record. The data of a message or record is a slice of `record`, not a copy.
@@ -183,8 +193,13 @@ pub(crate) fn decode(kind: u8, record: &Bytes) -> Decoded<Fact> {
         }
         kind::MOVED => {
             let (at, edition) = Wire::get(input)?;
-            let Stored { message, accepted_at } = get_body(input, record)?;
+            let Stored { message, accepted_at, .. } = get_body(input, record)?;
             return Ok(Fact::Moved { at, edition, accepted_at, message });
+        }
+        kind::APPENDED => {
+            let (stream, revision, tags, mark) = get_event(input)?;
+            let message = get_body(input, record)?.message;
+            return Ok(Fact::Appended { stream, revision, message, tags, mark });
         }
         kind::RECORD_PUT => {
             let (key, expires) = (Wire::get(input)?, Wire::get(input)?);
@@ -246,6 +261,8 @@ fn get_fields(kind: u8, input: &mut Input<'_>) -> Decoded<Fact> {
             let ((missed, overlapped), decided) = Wire::get(input)?;
             Fact::ScheduleTicked { name, ticks, missed, overlapped, decided, next: Wire::get(input)? }
         }
+        kind::STREAM_NAMED => Fact::StreamNamed { stream: Wire::get(input)?, name: Wire::get(input)? },
+        kind::TRUNCATED => Fact::Truncated { stream: Wire::get(input)?, before: Wire::get(input)? },
         _ => return Err(Malformed("a fact of a kind that this version does not know")),
     })
 }
@@ -260,6 +277,11 @@ pub(crate) fn decode_body(kind: u8, record: &Bytes) -> Decoded<Stored> {
         kind::MOVED => drop(<(At, bool)>::get(input)?),
         kind::PUBLISHED => drop(<((TopicId, Marks), i64)>::get(input)?),
         kind::TOPIC_MOVED => drop(<(TopicId, MessageRef)>::get(input)?),
+        kind::APPENDED => {
+            let (stream, revision, tags, _) = get_event(input)?;
+            let event = Some(Box::new(EventPlace { stream, revision, tags }));
+            return Ok(Stored { event, ..get_body(input, record)? });
+        }
         _ => return Err(Malformed("no message stands in this record")),
     }
     get_body(input, record)

@@ -84,15 +84,34 @@ pub(crate) fn get_message(input: &mut Input<'_>, record: &Bytes) -> Decoded<Mess
     Ok(message)
 }
 
+/// The same, with type and source out of what was read lately.
+pub(super) fn get_message_with(
+    texts: &mut super::event::Texts,
+    input: &mut Input<'_>,
+    record: &Bytes,
+) -> Decoded<Message> {
+    let (mut message, content_type) = get_envelope_with(&mut |input| texts.get(input), input)?;
+    message.data = Payload::trusted(record.slice(input.at()..), content_type);
+    Ok(message)
+}
+
 fn get_envelope(input: &mut Input<'_>) -> Decoded<(Message, Option<std::sync::Arc<str>>)> {
+    get_envelope_with(&mut |input| Wire::get(input), input)
+}
+
+/// The same with type and source read by `text`.
+fn get_envelope_with(
+    text: &mut dyn FnMut(&mut Input<'_>) -> Decoded<std::sync::Arc<str>>,
+    input: &mut Input<'_>,
+) -> Decoded<(Message, Option<std::sync::Arc<str>>)> {
     let flags = input.number()?;
     if flags & !KNOWN != 0 {
         return Err(Malformed("a message has a field that this version does not know"));
     }
     let mut message = Message {
         id: Wire::get(input)?,
-        kind: Wire::get(input)?,
-        source: Wire::get(input)?,
+        kind: text(input)?,
+        source: text(input)?,
         timestamp: Wire::get(input)?,
         correlation_id: when(flags, CORRELATION, input)?,
         causation_id: when(flags, CAUSATION, input)?,

@@ -1,6 +1,7 @@
 //! The binary form of facts: what stands in a record of the log.
 
 mod core;
+mod event;
 mod fact;
 mod message;
 mod parts;
@@ -8,6 +9,7 @@ mod schedule;
 mod topic;
 pub(crate) mod wire;
 
+pub(crate) use event::EventReader;
 pub(crate) use fact::{Encoded, decode, decode_body, encode};
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! One fact of every kind, with every field used somewhere: what the codec's tests go over.
 
-use crate::{At, BulkMark, End, Fact, Given, InletId, Marks, MessageRef, Removal, Said, TopicId};
+use crate::{At, BulkMark, End, Fact, Given, InletId, Marks, MessageRef, Removal, Said, StreamId, TopicId};
 use bytes::Bytes;
 use onward_core::{
     BulkId, BulkReport, CatchUp, Cause, CauseKind, Failure, Filter, Holder, Inlet, InletConfig, Message,
-    Name, Overlap, Payload, ProcessId, RequestId, Schedule, ScheduleWhen, Timestamp, TopicConfig,
+    Name, Overlap, Payload, ProcessId, RequestId, Schedule, ScheduleWhen, Tag, Timestamp, TopicConfig,
 };
 use std::{sync::Arc, time::Duration};
 
@@ -102,6 +102,10 @@ pub(crate) fn facts() -> Vec<Fact> {
             decided: due,
             next: Some(TIME),
         },
+        Fact::StreamNamed { stream: StreamId(2), name: "shop/account-4711 ü".parse().unwrap() },
+        appended(full(), &["course:1", "student:2"]),
+        appended(plain(), &[]),
+        Fact::Truncated { stream: StreamId(2), before: 1 << 40 },
     ]
     .into_iter()
     .chain(topic_facts())
@@ -168,6 +172,17 @@ fn leased() -> Fact {
             Given { at: at(7), attempt: 1, nonce: 0xdead_beef },
             Given { at: at(8), attempt: 300, nonce: 0 },
         ],
+    }
+}
+
+fn appended(message: Message, tags: &[&str]) -> Fact {
+    let tags = tags.iter().map(|tag| Tag::try_from(*tag).unwrap()).collect();
+    Fact::Appended {
+        stream: StreamId(2),
+        revision: 300,
+        message: Arc::new(message),
+        tags,
+        mark: u64::MAX - 1,
     }
 }
 

@@ -119,7 +119,7 @@ pub(super) fn get_topic_fact(kind: u8, input: &mut Input<'_>, record: &Bytes) ->
         kind::TRIMMED => Fact::Trimmed { topic: Wire::get(input)? },
         kind::TOPIC_MOVED => {
             let (topic, which) = Wire::get(input)?;
-            let Stored { message, accepted_at } = get_body(input, record)?;
+            let Stored { message, accepted_at, .. } = get_body(input, record)?;
             Fact::TopicMoved { topic, which, accepted_at, message }
         }
         _ => return Ok(None),

@@ -21,7 +21,7 @@ struct Commit {
 /// What came of one try, and how far the store must be synced before it may be answered.
 enum Tried {
     Answered(Result<Vec<Receipt>>, u64),
-    NeedsBody(u64),
+    NeedsBodies(Vec<u64>),
     Busy,
 }
 
@@ -112,14 +112,18 @@ impl<S: Store> Core<S> {
             let waiting = self.waits.room.notified();
             match self.try_commit(commit)? {
                 Tried::Answered(answer, end) => return Ok((answer, end)),
-                Tried::NeedsBody(position) => match self.store.read(position) {
-                    Ok(stored) => drop(commit.bodies.insert(position, stored)),
-                    // It was moved meanwhile: planned again, the commit asks for the new place.
-                    Err(error) if error.kind() == ErrorKind::NotFound && missed != Some(position) => {
-                        missed = Some(position);
+                Tried::NeedsBodies(positions) => {
+                    for position in positions {
+                        match self.store.read(position) {
+                            Ok(stored) => drop(commit.bodies.insert(position, stored)),
+                            // It was moved meanwhile: planned again, the commit asks for the new place.
+                            Err(error) if error.kind() == ErrorKind::NotFound && missed != Some(position) => {
+                                missed = Some(position);
+                            }
+                            Err(error) => return Err(error),
+                        }
                     }
-                    Err(error) => return Err(error),
-                },
+                }
                 Tried::Busy => waiting.await,
             }
         }
@@ -143,7 +147,8 @@ impl<S: Store> Core<S> {
         for (at, work) in commit.works.iter().enumerate() {
             match plan::work(&inner.state, draft, work, at, &mut ctx) {
                 Ok(answer) => answers.push(answer),
-                Err(Refusal::NeedsBody(position)) => return Ok(Tried::NeedsBody(position)),
+                Err(Refusal::NeedsBody(position)) => return Ok(Tried::NeedsBodies(vec![position])),
+                Err(Refusal::NeedsBodies(positions)) => return Ok(Tried::NeedsBodies(positions)),
                 Err(Refusal::Error(error)) => {
                     let error = place(error, at, work, commit.works.len());
                     return Ok(Tried::Answered(Err(error), inner.end));
@@ -213,11 +218,7 @@ fn place(error: Error, at: usize, work: &Work, of: usize) -> Error {
     if of == 1 {
         return error;
     }
-    let name = match work {
-        Work::Enqueue { .. } => "enqueue",
-        Work::Publish { .. } => "publish",
-        Work::Other(op) => op.name(),
-    };
+    let name = work.name();
     let inner = error.place().map(|place| format!(", {place}")).unwrap_or_default();
     error.at(format!("operation {} ({name}{inner})", at + 1))
 }

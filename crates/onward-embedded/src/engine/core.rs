@@ -6,16 +6,14 @@ use crate::{
     plan::{Context, Draft, Picked},
 };
 use onward_core::{
-    AtomicScope, Capabilities, Capability, DeliveryGuarantee, Durability, EngineLimits, Error, Hint, Inlet,
-    OPS_MAX, PAYLOAD_BYTES_CEILING, Result, RetryHint, Timestamp,
+    AtomicScope, Capabilities, DeliveryGuarantee, Durability, EngineLimits, Error, Hint, Inlet, OPS_MAX,
+    PAYLOAD_BYTES_CEILING, Result, RetryHint, Timestamp,
 };
 use std::{
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 use tokio::sync::broadcast;
-
-const NOT_YET: &str = "not in this release";
 
 pub(super) fn capabilities(name: &'static str, durability: Durability, atomic: AtomicScope) -> Capabilities {
     let limits = EngineLimits {
@@ -25,9 +23,7 @@ pub(super) fn capabilities(name: &'static str, durability: Durability, atomic: A
         dedup_window_max: None,
         ops_max: OPS_MAX,
     };
-    [Capability::Streams, Capability::TagConditions]
-        .into_iter()
-        .fold(Capabilities::all(name, durability, atomic, limits), |all, one| all.refuse(one, NOT_YET))
+    Capabilities::all(name, durability, atomic, limits)
 }
 
 /// What a store's refusal means to a caller; nothing was changed.

@@ -4,6 +4,7 @@ mod bounds;
 mod clock;
 mod commit;
 mod core;
+mod events;
 mod health;
 mod lease;
 mod page;

@@ -3,9 +3,9 @@
 use super::{Core, Embedded, signal, topic_read::topic_of};
 use crate::Store;
 use onward_core::{
-    BoxStream, Capabilities, Delivery, Engine, Error, EventRead, EventSlice, Extended, Fut, Health, Hint,
-    Inlet, Interest, LeaseRequest, LeaseToken, MessageQuery, MessageView, Op, Page, Prepared, Receipt,
-    Record, RecordQuery, Result, Stats, Topology, TopologyChange, TopologyDiff,
+    BoxStream, Capabilities, Delivery, Engine, EventRead, EventSlice, Extended, Fut, Health, Hint, Inlet,
+    Interest, LeaseRequest, LeaseToken, MessageQuery, MessageView, Op, Page, Prepared, Receipt, Record,
+    RecordQuery, Result, Stats, Topology, TopologyChange, TopologyDiff,
 };
 use std::{sync::Arc, sync::atomic::Ordering, time::Duration};
 
@@ -50,7 +50,7 @@ impl<S: Store> Engine for Embedded<S> {
         Box::pin(async move {
             match topic_of(&read) {
                 Some(topic) => self.core.read_topic(topic, &read).await,
-                None => Err(Error::unsupported("streams are not in this release")),
+                None => self.core.read_streams(read).await,
             }
         })
     }

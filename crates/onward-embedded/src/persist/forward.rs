@@ -90,6 +90,10 @@ impl<S: Store> Store for Arc<S> {
         (**self).read(position)
     }
 
+    fn read_events(&self, positions: &[u64], each: &mut dyn FnMut(crate::StoredEvent) -> bool) -> Result<()> {
+        (**self).read_events(positions, each)
+    }
+
     fn released(&self, positions: &[u64]) {
         (**self).released(positions);
     }

@@ -3,10 +3,10 @@
 use super::error::{io_error, log_error};
 use super::live::Live;
 use super::relay::{Relay, poisoned};
-use crate::codec::{Encoded, decode_body, encode};
-use crate::{AppendError, Class, Fact, Progress, Store, StoreObserver, Stored};
-use onward_core::{Durability, Error, Payload, Problem, Result, Timestamp};
-use onward_log::{DiskLock, IoThreads, Log, LogError, Position, Purpose, UnitSize};
+use crate::codec::{Encoded, EventReader, decode_body, encode};
+use crate::{AppendError, Class, Fact, Progress, Store, StoreObserver, Stored, StoredEvent};
+use onward_core::{Durability, Error, ErrorKind, Payload, Problem, Result, Timestamp};
+use onward_log::{DiskLock, IoThreads, Log, LogError, Position, Purpose, Record, UnitSize};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -123,6 +123,11 @@ impl LogStore {
         Ok(appended.end.0)
     }
 
+    /// The record at a position, wherever it lies.
+    fn record(&self, place: Position) -> Result<Record> {
+        self.log.read(place).map_err(log_error)
+    }
+
     fn refused(&self, error: LogError) -> AppendError {
         match error {
             LogError::Busy { .. } => AppendError::Busy,
@@ -161,13 +166,31 @@ impl Store for LogStore {
 
     fn read(&self, position: u64) -> Result<Stored> {
         let place = Position(position);
-        let record = self.log.read(place).map_err(log_error)?;
+        let record = self.record(place)?;
         let mut stored =
             decode_body(record.kind, &record.bytes).map_err(|malformed| unreadable(place, malformed.0))?;
         if let Some(message) = Arc::get_mut(&mut stored.message) {
             unpin(&mut message.data);
         }
         Ok(stored)
+    }
+
+    fn read_events(&self, positions: &[u64], each: &mut dyn FnMut(StoredEvent) -> bool) -> Result<()> {
+        let mut reader = EventReader::default();
+        for position in positions {
+            let place = Position(*position);
+            let record = match self.record(place) {
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                read => read?,
+            };
+            let event = reader.get(record.kind, &record.bytes, *position);
+            let mut event = event.map_err(|malformed| unreadable(place, malformed.0))?;
+            unpin(&mut event.event.message.data);
+            if !each(event) {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn released(&self, positions: &[u64]) {

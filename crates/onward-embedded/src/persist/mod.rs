@@ -14,6 +14,7 @@ mod needed;
 mod open;
 pub mod outside;
 mod pieces;
+mod pieces_streams;
 mod recover;
 mod relay;
 mod snapshot;

@@ -32,5 +32,6 @@ impl State {
                 }
             }
         }
+        self.long_lived(0..u64::MAX, each);
     }
 }

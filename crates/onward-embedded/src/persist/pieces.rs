@@ -4,6 +4,7 @@
 //! before it; what is rare carries the names of its fields. To change a form, give it a new kind number and keep the
 //! old one readable: a snapshot may be all that is left of the log's early segments.
 
+use super::pieces_streams::{get_stream, put_stream};
 use crate::codec::wire::{Decoded, Input, Malformed, Wire, put_bytes, put_number};
 use crate::state::{LeaseMark, MessageImage, Remembered, SettledMark, ShelvedImage};
 use crate::{Piece, Said};
@@ -18,6 +19,7 @@ const REMEMBERED: u8 = 3;
 const SETTLED: u8 = 4;
 const SHELVED: u8 = 5;
 const TOPIC_REMEMBERED: u8 = 6;
+const STREAM: u8 = 7;
 
 const HAS_SIDE: u8 = 1;
 const HAS_LEASE: u8 = 2;
@@ -69,6 +71,10 @@ impl PieceWriter {
             Piece::Settled(mark, how) => {
                 out.push(SETTLED);
                 put_settled(mark, how, out);
+            }
+            Piece::Streams(piece) => {
+                out.push(STREAM);
+                put_stream(piece, out);
             }
             other => {
                 out.push(NAMED);
@@ -154,6 +160,7 @@ impl PieceReader {
             TOPIC_REMEMBERED => {
                 self.remembered(input).map(|(dedup, what)| Piece::TopicRemembered { dedup, what })
             }
+            STREAM => get_stream(input).map(Piece::Streams),
             SETTLED => get_settled(input).map(|(mark, how)| Piece::Settled(mark, how)),
             _ => Err(Malformed("a piece of a kind that this version does not know")),
         }

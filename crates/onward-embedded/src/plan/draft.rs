@@ -1,10 +1,11 @@
 //! The draft of one commit: its facts, and what its later operations must see of the earlier ones.
 
+use super::append::Appends;
 use crate::{Class, Fact, InletId, Said, TopicId};
 use hashbrown::{HashMap, HashSet};
 use onward_core::{
-    Accepted, BulkId, Durability, Error, Inlet, InletConfig, Key, MessageId, MessageState, Name, Position,
-    Receipt, RecordKey, Timestamp,
+    Accepted, Appended, BulkId, Durability, Error, Inlet, InletConfig, Key, MessageId, MessageState, Name,
+    Position, Receipt, RecordKey, Timestamp,
 };
 
 /// A receipt, perhaps one that lacks the position of its fact.
@@ -17,6 +18,13 @@ pub(crate) enum Answer {
         id: MessageId,
         duplicate: bool,
         declared: bool,
+    },
+    /// Appended, the last event by the fact of that place.
+    Appended {
+        fact: usize,
+        first_revision: u64,
+        last_revision: u64,
+        duplicate: bool,
     },
     /// Recorded by the fact of that place.
     Recorded {
@@ -31,6 +39,10 @@ impl Answer {
             Self::Accepted { fact, id, duplicate, declared } => {
                 let position = positions.get(fact).copied().map(Position);
                 Receipt::Accepted(Accepted { id, duplicate, declared, position, durability })
+            }
+            Self::Appended { fact, first_revision, last_revision, duplicate } => {
+                let position = Position(positions.get(fact).copied().unwrap_or_default());
+                Receipt::Appended(Appended { first_revision, last_revision, position, duplicate })
             }
             Self::Recorded { fact } => {
                 Receipt::Recorded { revision: positions.get(fact).copied().unwrap_or_default() }
@@ -86,6 +98,7 @@ pub(crate) struct Draft {
     pub(crate) topic_load: HashMap<TopicId, (u64, u64)>,
     /// Subscriptions that this commit moves.
     pub(crate) moved: HashSet<InletId>,
+    pub(crate) appends: Appends,
 }
 
 impl Draft {
@@ -120,6 +133,7 @@ impl Draft {
         self.published.clear();
         self.topic_load.clear();
         self.moved.clear();
+        self.appends.clear();
     }
 
     /// Adds a fact that adds work or data.

@@ -1,5 +1,7 @@
 //! Planning: from an operation and the state to facts, without changing anything.
 
+mod append;
+mod append_repeat;
 mod bulk;
 mod cancel;
 mod dead;
@@ -41,6 +43,7 @@ use std::sync::Arc;
 pub(crate) enum Work {
     Enqueue { inlet: Inlet, message: Arc<Message>, marks: Marks },
     Publish { topic: Name, message: Arc<Message>, marks: Marks },
+    Append(Box<append::Append>),
     Other(Box<Op>),
 }
 
@@ -55,7 +58,20 @@ impl Work {
                 let marks = marker.message(&message);
                 Self::Publish { topic, message: Arc::new(*message), marks }
             }
+            Op::Append { stream, events, expected, condition } => {
+                Self::Append(Box::new(append::Append::new(stream, events, expected, condition, marker)))
+            }
             other => Self::Other(Box::new(other)),
+        }
+    }
+
+    /// Its operation's name in messages to people.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Enqueue { .. } => "enqueue",
+            Self::Publish { .. } => "publish",
+            Self::Append(_) => "append",
+            Self::Other(op) => op.name(),
         }
     }
 }
@@ -87,6 +103,8 @@ pub(crate) enum Refusal {
     Error(Error),
     /// Read the body at this position, then plan again.
     NeedsBody(u64),
+    /// Read the bodies at these positions, then plan again.
+    NeedsBodies(Vec<u64>),
 }
 
 impl From<Error> for Refusal {
@@ -108,6 +126,7 @@ pub(crate) fn work(
     match work {
         Work::Enqueue { inlet, message, marks } => enqueue::plan(state, draft, inlet, message, marks, ctx),
         Work::Publish { topic, message, marks } => publish::plan(state, draft, topic, message, marks, ctx),
+        Work::Append(append) => append::plan(state, draft, append, ctx),
         Work::Other(op) => other(state, draft, op, at, ctx),
     }
 }
@@ -126,6 +145,8 @@ fn other(state: &State, draft: &mut Draft, op: &Op, at: usize, ctx: &mut Context
         Op::DeleteRecord { key, expect } => record::delete(state, draft, key, *expect, ctx),
         Op::Guard(Guarded::Record { key, expect }) => record::guard(state, draft, key, *expect, ctx),
         Op::PutSchedule { name, schedule } => schedule::put(state, draft, name, schedule.as_deref(), ctx),
+        Op::Guard(Guarded::Stream { stream, expected }) => append::guard(state, draft, stream, *expected),
+        Op::Truncate { stream, before } => append::truncate(state, draft, stream, *before),
         Op::Pause { inlet } => topology::pause(state, draft, inlet, true, ctx),
         Op::Resume { inlet } => topology::pause(state, draft, inlet, false, ctx),
         Op::Seek { inlet, to, mode } => seek::plan(state, draft, inlet, *to, *mode, ctx),
@@ -138,11 +159,7 @@ fn other(state: &State, draft: &mut Draft, op: &Op, at: usize, ctx: &mut Context
             let ask = bulk::Bulk { inlet, selection, id: *bulk, dry_run: *dry_run, at };
             bulk::purge(state, draft, &ask, *what, ctx)
         }
-        Op::Enqueue { .. }
-        | Op::Publish { .. }
-        | Op::Append { .. }
-        | Op::Truncate { .. }
-        | Op::Guard(Guarded::Stream { .. }) => {
+        Op::Enqueue { .. } | Op::Publish { .. } | Op::Append { .. } => {
             Err(Error::unsupported(format!("{} is not in this release", op.name())).into())
         }
     }

@@ -237,7 +237,9 @@ fn enqueue_tick(
     match enqueue::plan(state, draft, &inlet, &message, &marks, ctx) {
         Ok(_) => Ok(()),
         Err(Refusal::Error(error)) => Err(error),
-        Err(Refusal::NeedsBody(_)) => Err(Error::internal("a scheduled message asked for a body")),
+        Err(Refusal::NeedsBody(_) | Refusal::NeedsBodies(_)) => {
+            Err(Error::internal("a scheduled message asked for a body"))
+        }
     }
 }
 

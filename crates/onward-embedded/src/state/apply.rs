@@ -1,6 +1,6 @@
 //! From facts to the state.
 
-use super::{HandOut, Kept, Lease, Queue, SettledMark, State};
+use super::{HandOut, Kept, Lease, Queue, SettledMark, State, streams::Entry};
 use crate::{At, BulkMark, End, Fact, Given, InletId, MessageRef, Removal, Said};
 use onward_core::{Holder, Inlet, MessageState, RequestId, Timestamp};
 use std::{sync::Arc, time::Duration};
@@ -23,6 +23,11 @@ impl State {
             }
             Fact::Enqueued { inlet, message, marks, skew_us } => {
                 self.with(*inlet, |queue| queue.accept(position, time, message, marks, *skew_us));
+            }
+            Fact::Appended { stream, revision, message, tags, mark } => {
+                let (stream, revision, kind, mark) = (*stream, *revision, &message.kind, *mark);
+                let entry = Entry { stream, revision, kind, tags, mark };
+                self.streams.appended(entry, position, self.time);
             }
             Fact::Leased { request, holder, terms_us, given } => {
                 self.apply_leased(*request, holder, terms_us, given, position, time);
@@ -91,6 +96,8 @@ impl State {
             Fact::ScheduleSet { .. } | Fact::ScheduleRemoved { .. } | Fact::ScheduleTicked { .. } => {
                 self.schedules.apply(fact);
             }
+            Fact::StreamNamed { stream, name } => self.streams.named(*stream, name),
+            Fact::Truncated { stream, before } => self.streams.truncated(*stream, *before, &mut self.freed),
             _ => self.apply_topic(fact, position, time),
         }
     }

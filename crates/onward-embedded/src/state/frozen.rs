@@ -27,6 +27,7 @@ impl State {
             bulks: self.bulks.clone(),
             records: self.records.clone(),
             schedules: self.schedules.clone(),
+            streams: self.streams.frozen(),
             ..State::new()
         }
     }

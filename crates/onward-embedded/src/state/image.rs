@@ -2,7 +2,7 @@
 
 use super::{
     Body, Counts, Kept, Lease, LeaseMark, Queue, ReaderImage, Remembered, ScheduleImage, SettledMark,
-    ShelvedImage, Side, State, Status, TopicImage,
+    ShelvedImage, Side, State, Status, StreamPiece, TopicImage,
 };
 use crate::{At, InletId, Marks};
 use bytes::Bytes;
@@ -73,6 +73,8 @@ pub enum Piece {
     },
     /// A schedule.
     Schedule(Box<ScheduleImage>),
+    /// Some of what is known of streams.
+    Streams(StreamPiece),
     /// Everything was said: the last piece.
     End,
 }
@@ -176,6 +178,7 @@ impl State {
         bulks.into_iter().for_each(|(id, report)| each(Piece::Bulk(id, report)));
         self.topics().for_each(|topic| topic.pieces(self.time, each));
         self.queues().for_each(|queue| queue.pieces(self.time, each));
+        self.streams.pieces(&mut |piece| each(Piece::Streams(piece)));
         each(Piece::End);
     }
 

@@ -1,6 +1,7 @@
 //! The state: everything that is known of queues and records, without bodies of messages. Pure and synchronous.
 
 mod apply;
+mod boards;
 mod chain;
 mod dead;
 mod dedup;
@@ -14,6 +15,7 @@ mod lane;
 mod lease;
 mod line;
 mod packed;
+mod places;
 mod queue;
 mod rates;
 mod reader;
@@ -26,6 +28,10 @@ mod shelf;
 mod side;
 mod slab;
 mod spans;
+mod streams;
+mod streams_ids;
+mod streams_image;
+mod streams_read;
 mod topic;
 mod topic_image;
 mod topics;
@@ -37,6 +43,8 @@ pub use recent::{BULKS_MAX, LeaseMark, SETTLED_MAX, SettledMark};
 pub use schedules::ScheduleImage;
 pub use side::Side;
 pub use spans::SPANS_MAX;
+pub use streams_ids::{EVENT_IDS_MAX, Found as EventFound};
+pub use streams_image::{ListOf, StreamPiece};
 pub use topic_image::{ReaderImage, ShelvedImage, TopicImage};
 
 pub(crate) use lease::{HandOut, Lease};
@@ -46,12 +54,15 @@ pub(crate) use ready::Ask;
 pub(crate) use records::{Kept, Records, size as record_size};
 pub(crate) use schedules::{Schedules, size as schedule_size};
 pub(crate) use slab::{Queued, Status};
+pub(crate) use streams::Stream;
 pub(crate) use topic::Topic;
 
 use crate::{At, Fact, InletId, TopicId};
 use hashbrown::HashMap;
 use onward_core::{Inlet, Name, ProcessId, RequestId, Timestamp};
 use recent::{Bulks, Recent, Settlements};
+use std::ops::Range;
+use streams::Streams;
 
 /// Everything that is known, as the facts so far made it.
 #[derive(Debug)]
@@ -70,6 +81,7 @@ pub struct State {
     pub(crate) bulks: Bulks,
     pub(crate) records: Records,
     pub(crate) schedules: Schedules,
+    pub(crate) streams: Streams,
     freed: Vec<u64>,
     woken: Vec<InletId>,
     /// Topics that got messages since somebody looked, and how many.
@@ -118,6 +130,7 @@ impl State {
             bulks: Recent::new(BULKS_MAX),
             records: Records::default(),
             schedules: Schedules::default(),
+            streams: Streams::default(),
             freed: Vec::new(),
             woken: Vec::new(),
             published: Vec::new(),
@@ -153,6 +166,12 @@ impl State {
     /// Bodies that nobody needs any more since the last call: to be passed to [`crate::Store::released`].
     pub fn take_freed(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.freed)
+    }
+
+    /// Calls `each` with the position of every body in this stretch of the log that stays for long: stream events,
+    /// which no work ends and only a truncation removes.
+    pub fn long_lived(&self, positions: Range<u64>, each: &mut dyn FnMut(u64)) {
+        self.streams.each_in(positions, each);
     }
 
     pub(crate) fn queue(&self, id: InletId) -> Option<&Queue> {

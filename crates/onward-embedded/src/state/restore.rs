@@ -27,6 +27,7 @@ impl State {
             Piece::Schedule(image) => self.schedules.insert(*image),
             Piece::Settled(mark, how) => self.settled.insert(mark, how),
             Piece::Bulk(id, report) => self.bulks.insert(id, report),
+            Piece::Streams(piece) => self.streams.restore(piece),
             Piece::Queue(image) => self.restore_queue(*image),
             Piece::Message(image) => self.restore_message(*image),
             Piece::End => self.queues.iter_mut().flatten().for_each(|queue| queue.index_all()),

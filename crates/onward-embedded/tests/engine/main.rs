@@ -13,6 +13,8 @@ mod recording;
 mod records;
 mod schedules;
 mod seam;
+mod streams;
+mod streams_random;
 mod support;
 mod time;
 mod topics;

@@ -2,7 +2,7 @@
 
 use onward_core::*;
 use onward_embedded::{
-    AppendError, Class, Fact, MemoryStore, Piece, Progress, State, Store, StoreObserver, Stored,
+    AppendError, Class, Fact, MemoryStore, Piece, Progress, State, Store, StoreObserver, Stored, StoredEvent,
 };
 use parking_lot::Mutex;
 use std::{collections::BTreeSet, sync::Arc};
@@ -33,6 +33,13 @@ impl Store for Recording {
     }
     fn read(&self, position: u64) -> Result<Stored> {
         self.memory.read(position)
+    }
+    fn read_events(
+        &self,
+        positions: &[u64],
+        each: &mut dyn FnMut(StoredEvent) -> bool,
+    ) -> onward_core::Result<()> {
+        self.memory.read_events(positions, each)
     }
     fn released(&self, positions: &[u64]) {
         for position in positions {

@@ -13,27 +13,27 @@ const LINE_BYTES_MAX: usize = PAYLOAD_BYTES_CEILING / 3 * 4 + 256 * 1024;
 
 /// One line and where it stands.
 #[derive(Debug)]
-pub(super) struct Item {
+pub(in crate::commands) struct Item {
     /// `messages.jsonl:12`, `stdin:3`, `argument 1`.
-    pub(super) place: String,
+    pub(in crate::commands) place: String,
     /// The line, or why it could not be read.
-    pub(super) text: Result<Vec<u8>, Error>,
+    pub(in crate::commands) text: Result<Vec<u8>, Error>,
 }
 
 /// Lines of one source; blank ones are left out.
-pub(super) enum Lines {
+pub(in crate::commands) enum Lines {
     Arguments(std::iter::Enumerate<std::vec::IntoIter<String>>),
     Stream { name: String, line: u64, reader: Box<dyn BufRead>, failed: bool },
 }
 
 impl Lines {
     /// Command line arguments, each one line.
-    pub(super) fn arguments(texts: Vec<String>) -> Self {
+    pub(in crate::commands) fn arguments(texts: Vec<String>) -> Self {
         Self::Arguments(texts.into_iter().enumerate())
     }
 
     /// What comes in on stdin.
-    pub(super) fn stdin() -> Self {
+    pub(in crate::commands) fn stdin() -> Self {
         Self::stream("stdin", stdin())
     }
 
@@ -41,7 +41,7 @@ impl Lines {
     ///
     /// # Errors
     /// `NotFound` when it can't be opened.
-    pub(super) fn file(path: &Path) -> Outcome<Self> {
+    pub(in crate::commands) fn file(path: &Path) -> Outcome<Self> {
         if path.as_os_str() == "-" {
             return Ok(Self::stdin());
         }

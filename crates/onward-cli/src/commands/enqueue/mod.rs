@@ -1,6 +1,6 @@
 //! `onward enqueue`: messages from arguments, files and stdin into a queue.
 
-mod lines;
+pub(in crate::commands) mod lines;
 mod options;
 mod send;
 mod target;

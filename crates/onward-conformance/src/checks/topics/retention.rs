@@ -16,6 +16,7 @@ async fn kept(b: &Bench, topic: &Name) -> Result<Vec<String>> {
         direction: Direction::Forward,
         limit: 100,
         bytes_max: 1 << 20,
+        as_of: None,
     };
     let events = b.engine().read_events(read).await?.events;
     Ok(events.into_iter().map(|event| event.event.message.id.to_string()).collect())
@@ -109,7 +110,7 @@ pub(super) async fn topic_is_read_both_ways(b: &mut Bench) -> Done {
         let (mut seen, mut next, mut positions) = (Vec::new(), Some(from), Vec::new());
         while let Some(from) = next {
             let scope = EventScope::Topic(sub.topic.clone());
-            let read = EventRead { scope, from, direction, limit: 2, bytes_max: 1 << 20 };
+            let read = EventRead { scope, from, direction, limit: 2, bytes_max: 1 << 20, as_of: None };
             let slice = b.engine().read_events(read).await?;
             ensure!(slice.events.len() <= 2, "a slice of at most 2 has {}", slice.events.len());
             ensure!(seen.len() <= 10, "the slices have no end");

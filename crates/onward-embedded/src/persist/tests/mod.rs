@@ -9,3 +9,4 @@ mod restart;
 mod schedules;
 mod sim;
 mod space;
+mod streams;
