@@ -17,6 +17,8 @@ pub(crate) struct Figures {
     pub p50_us: f64,
     pub p99_us: f64,
     pub p999_us: f64,
+    /// Processor time of the whole process over all cores, per item.
+    pub cpu_us: f64,
 }
 
 /// Two threads, as the machine has cores.
@@ -35,16 +37,25 @@ where
     let phase = Arc::new(AtomicU8::new(WARMING));
     let running: Vec<_> = (0..tasks).map(|task| tokio::spawn(one(make(task), phase.clone()))).collect();
     tokio::time::sleep(Duration::from_millis(500)).await;
-    let started = Instant::now();
+    let (started, used) = (Instant::now(), processor_seconds());
     phase.store(MEASURING, Ordering::Relaxed);
     tokio::time::sleep(span).await;
     phase.store(STOPPED, Ordering::Relaxed);
-    let elapsed = started.elapsed();
+    let (elapsed, used) = (started.elapsed(), processor_seconds() - used);
     let mut micros = Vec::new();
     for task in running {
         micros.extend(task.await.expect("a load task does not panic"));
     }
-    figures(micros, items, elapsed)
+    let done = (micros.len() as f64 * items as f64).max(1.0);
+    Figures { cpu_us: used * 1e6 / done, ..figures(micros, items, elapsed) }
+}
+
+/// Processor time that this process has used, over all cores; zero where the system does not tell.
+pub(crate) fn processor_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = stat.rsplit_once(')').map_or("", |(_, after)| after).split_whitespace();
+    let ticks: u64 = fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    ticks as f64 / 100.0
 }
 
 #[allow(clippy::disallowed_methods, reason = "a benchmark measures real time")]
@@ -77,5 +88,6 @@ pub(crate) fn figures(mut micros: Vec<f64>, items: u64, elapsed: Duration) -> Fi
         p50_us: at(0.5),
         p99_us: at(0.99),
         p999_us: at(0.999),
+        cpu_us: 0.0,
     }
 }

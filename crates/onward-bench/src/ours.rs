@@ -41,6 +41,14 @@ impl Bed {
         Ok(Self { engine, env, queue, data, holder })
     }
 
+    /// The same engine for one more producer, who has data of his own as any program has.
+    fn producer(&self) -> Self {
+        let content_type = Some(self.data.content_type().into());
+        let data = Payload::trusted(self.data.as_bytes().to_vec().into(), content_type);
+        let queue = QUEUE.parse().expect("a constant that was parsed before");
+        Self { data, queue, ..self.clone() }
+    }
+
     fn enqueue_op(&self) -> Result<Op> {
         let message = Message::builder("bench.work").data(self.data.clone()).build(&*self.env)?;
         Ok(Op::Enqueue { queue: self.queue.clone(), message: Box::new(message) })
@@ -113,7 +121,7 @@ pub(crate) async fn or_end(work: impl Future<Output = Result<()>>) {
 pub(crate) async fn enqueue(dir: &Path, producers: usize, group: u64, span: Duration) -> Result<Figures> {
     let bed = Bed::open(dir).await?;
     let one = |_| {
-        let bed = bed.clone();
+        let bed = bed.producer();
         move || {
             let bed = bed.clone();
             async move { or_end(bed.enqueue(group)).await }
@@ -281,16 +289,9 @@ pub(crate) async fn idle(dir: &Path, span: Duration) -> Result<Measured> {
     bed.fill(1_000).await?;
     // The preparation of spare segments is over by then.
     tokio::time::sleep(Duration::from_secs(3)).await;
-    let before = processor_seconds()?;
+    let before = load::processor_seconds();
     tokio::time::sleep(span).await;
-    let used = processor_seconds()? - before;
+    let used = load::processor_seconds() - before;
     running.abort();
     Ok(Measured { value: 100.0 * used / span.as_secs_f64(), ..Measured::default() })
-}
-
-fn processor_seconds() -> Result<f64> {
-    let stat = std::fs::read_to_string("/proc/self/stat")?;
-    let after = stat.rsplit_once(')').context("no name in /proc/self/stat")?.1;
-    let ticks: u64 = after.split_whitespace().skip(11).take(2).map(|t| t.parse::<u64>().unwrap_or(0)).sum();
-    Ok(ticks as f64 / 100.0)
 }

@@ -32,13 +32,22 @@ pub(crate) struct Measured {
     pub p50_us: f64,
     pub p99_us: f64,
     pub p999_us: f64,
+    /// Processor time per item, over all cores.
+    pub cpu_us: f64,
     /// A single figure, in the unit that the benchmark names.
     pub value: f64,
 }
 
 impl From<load::Figures> for Measured {
     fn from(f: load::Figures) -> Self {
-        Self { per_second: f.per_second, p50_us: f.p50_us, p99_us: f.p99_us, p999_us: f.p999_us, value: 0.0 }
+        Self {
+            per_second: f.per_second,
+            p50_us: f.p50_us,
+            p99_us: f.p99_us,
+            p999_us: f.p999_us,
+            cpu_us: f.cpu_us,
+            value: 0.0,
+        }
     }
 }
 

@@ -48,12 +48,13 @@ pub(crate) fn bench(
         let m = median(measured);
         if m.per_second > 0.0 {
             println!(
-                "  {:<8} {:>10.0}/s   p50 {:>6.0} us   p99 {:>7.0} us   p99.9 {:>7.0} us",
+                "  {:<8} {:>10.0}/s   p50 {:>6.0} us   p99 {:>7.0} us   p99.9 {:>7.0} us   cpu {:>5.2} us each",
                 who.to_string(),
                 m.per_second,
                 m.p50_us,
                 m.p99_us,
-                m.p999_us
+                m.p999_us,
+                m.cpu_us
             );
         }
     }
@@ -92,6 +93,7 @@ fn median(rounds: &[Measured]) -> Measured {
         p50_us: of(|m| m.p50_us),
         p99_us: of(|m| m.p99_us),
         p999_us: of(|m| m.p999_us),
+        cpu_us: of(|m| m.cpu_us),
         value: of(|m| m.value),
     }
 }

@@ -55,6 +55,8 @@ impl Store for MemoryStore {
         Ok(position + 1)
     }
 
+    fn hurry(&self) {}
+
     fn read(&self, position: u64) -> Result<Stored> {
         let found = self.bodies.lock().get(&position).cloned();
         found.ok_or_else(|| Error::not_found("the message is gone").at(format!("position {position}")))

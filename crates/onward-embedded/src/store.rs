@@ -99,7 +99,7 @@ pub trait StoreObserver: Send + Sync {
 
 /// Keeps facts in order and message bodies by position.
 ///
-/// The engine calls `append` and `released` under its one lock, `read` never under it.
+/// The engine calls `append` and `released` under its one lock, `read` and `hurry` never under it.
 pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Appends facts as one unit: after a crash all of them are there or none. Does not wait for the disk.
     ///
@@ -112,6 +112,10 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         facts: &[Fact],
         positions: &mut Vec<u64>,
     ) -> Result<u64, AppendError>;
+
+    /// Somebody waits for [`Progress::written`] of what was appended last: a hint, which may do nothing. It may write on
+    /// the calling thread, but does not wait for a sync. Called without the engine's lock.
+    fn hurry(&self);
 
     /// The body that stands in the fact at `position` (see [`Fact::body`]). It may read the disk.
     ///

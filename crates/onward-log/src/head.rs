@@ -8,6 +8,7 @@ use bytes::Bytes;
 use crate::aligned::BufferStore;
 use crate::config::Config;
 use crate::group::OpenGroup;
+use crate::hurry::Hurried;
 use crate::stock::Stock;
 use crate::{LogError, Position};
 
@@ -25,6 +26,10 @@ pub(crate) struct Head {
     pub(crate) open: OpenGroup,
     /// Complete groups that no thread has taken yet.
     pub(crate) closed_groups: VecDeque<OpenGroup>,
+    /// Groups that their appenders have written, and nobody has synced.
+    pub(crate) hurried: VecDeque<Hurried>,
+    /// An appender is writing.
+    pub(crate) hurrying: bool,
     /// Where the group taken last ends.
     pub(crate) follows: Position,
     /// Where the open group's segment ends.
@@ -64,6 +69,8 @@ impl Head {
         Head {
             open: OpenGroup::new(buffers, at, epoch, 0),
             closed_groups: VecDeque::new(),
+            hurried: VecDeque::new(),
+            hurrying: false,
             follows: at,
             segment_end: current.map_or(Position::at(at.segment(), config.segment_bytes), |s| s.end()),
             ready_through,

@@ -5,27 +5,33 @@ use std::sync::atomic::Ordering::*;
 
 use parking_lot::MutexGuard;
 
-use crate::disk::{self, DiskFile};
+use crate::disk::{self, DiskFile, Mode};
 use crate::flow::State;
 use crate::group::{Seal, SealedGroup};
 use crate::head::Head;
+use crate::hurry::Hurried;
 use crate::log::{Log, Shared};
 use crate::segment::segment_name;
 use crate::stock::Stock;
 use crate::{LogError, Position};
 
 /// The file of the segment that a thread writes, kept open from group to group.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Writer {
+    mode: Mode,
     open: Option<(u32, Arc<dyn DiskFile>)>,
 }
 
 impl Writer {
+    pub(crate) fn new(mode: Mode) -> Writer {
+        Writer { mode, open: None }
+    }
+
     fn file(&mut self, stock: &Stock, index: u32) -> Result<Arc<dyn DiskFile>, LogError> {
         match &self.open {
             Some((open, file)) if *open == index => Ok(file.clone()),
             _ => {
-                let file = stock.writer(index)?;
+                let file = stock.writer(index, self.mode)?;
                 self.open = Some((index, file.clone()));
                 Ok(file)
             }
@@ -42,6 +48,8 @@ pub struct InFlight {
     group: SealedGroup,
     number: u64,
     file: Arc<dyn DiskFile>,
+    /// Its appender has written it.
+    written: bool,
 }
 
 impl InFlight {
@@ -54,6 +62,9 @@ impl InFlight {
     ///
     /// Errors: the log is poisoned, the observer was told.
     pub fn write(&self) -> Result<(), LogError> {
+        if self.written {
+            return Ok(());
+        }
         let shared = &*self.log.shared;
         let offset = self.group.start.offset();
         disk::write_all(&*self.file, &self.group.bytes, offset, shared.stock.sector as usize)
@@ -61,6 +72,10 @@ impl InFlight {
             .inspect_err(|error| shared.poison(error))?;
         shared.flow.reached(self.number, State::Written);
         Ok(())
+    }
+
+    pub(crate) fn into_hurried(self) -> Hurried {
+        Hurried { group: self.group, number: self.number, file: self.file }
     }
 
     /// Syncs the written group, and reports it durable.
@@ -91,10 +106,11 @@ impl Log {
         if let Some(cause) = &head.poisoned {
             return Err(LogError::Poisoned { cause: cause.clone() });
         }
-        if head.closed_groups.is_empty() && head.open.is_empty() {
+        let none = head.closed_groups.is_empty() && head.open.is_empty() && head.hurried.is_empty();
+        if none || head.hurrying {
             return Ok(None);
         }
-        self.take(head, &mut Writer::default()).map(Some)
+        self.take(head, &mut Writer::new(Mode::Direct)).map(Some)
     }
 
     /// Makes what is short, then writes and syncs one group; answers whether there was one.
@@ -161,13 +177,16 @@ impl Log {
         true
     }
 
-    /// Closes the next group and puts it in line.
+    /// Closes the next group and puts it in line; first comes what is written already and waits for its sync.
     pub(crate) fn take(
         &self,
         mut head: MutexGuard<'_, Head>,
         writer: &mut Writer,
     ) -> Result<InFlight, LogError> {
         let shared = &*self.shared;
+        if let Some(Hurried { group, number, file }) = head.hurried.pop_front() {
+            return Ok(InFlight { log: self.clone(), group, number, file, written: true });
+        }
         let group = match head.closed_groups.pop_front() {
             Some(group) => group,
             None => head.next_group(&shared.buffers, shared.stock.sector),
@@ -194,7 +213,7 @@ impl Log {
         drop(head);
         let file =
             writer.file(&shared.stock, group.start.segment()).inspect_err(|error| shared.poison(error))?;
-        Ok(InFlight { log: self.clone(), group, number, file })
+        Ok(InFlight { log: self.clone(), group, number, file, written: false })
     }
 }
 
@@ -202,7 +221,10 @@ impl Shared {
     /// A complete group is taken at once, and an open one when nothing is under way: a lone producer never
     /// waits. Behind a group under way, it is worth a write of its own once it is as large as that one.
     pub(crate) fn worth_taking(&self, head: &Head) -> bool {
-        if !head.closed_groups.is_empty() {
+        if head.hurrying {
+            return false;
+        }
+        if !head.closed_groups.is_empty() || !head.hurried.is_empty() {
             return true;
         }
         !head.open.is_empty() && (head.in_flight == 0 || head.open.records >= head.last_records.max(2))

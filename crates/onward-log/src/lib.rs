@@ -17,6 +17,7 @@ mod flow;
 mod frame;
 mod group;
 mod head;
+mod hurry;
 mod io;
 mod keep;
 mod log;

@@ -8,11 +8,12 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::aligned::BufferStore;
 use crate::config::Config;
-use crate::disk::{Disk, DiskInfo, DiskLock, LockError};
+use crate::disk::{Disk, DiskInfo, DiskLock, LockError, Mode};
 use crate::flow::{Flow, Observer, Progress};
 use crate::frame::GROUP_HEADER_BYTES;
 use crate::group::{Unit, UnitSize};
 use crate::head::{Head, Purpose};
+use crate::io::Writer;
 use crate::recover::{self, RecoveryReport};
 use crate::segment::SEGMENT_HEADER_BYTES;
 use crate::stock::Stock;
@@ -41,6 +42,8 @@ pub(crate) struct Shared {
     pub(crate) tail: Tail,
     pub(crate) buffers: Arc<BufferStore>,
     pub(crate) head: Mutex<Head>,
+    /// What appenders write with, through the page cache.
+    pub(crate) hurrying: Mutex<Writer>,
     /// Signalled when there is a group to write, or the log closes.
     pub(crate) work: Condvar,
     /// Signalled when a segment should be made.
@@ -106,6 +109,7 @@ impl Log {
             flow: Flow::new(observer, begun),
             tail: Tail::new(config.tail_cache_bytes, epoch),
             head: Mutex::new(head),
+            hurrying: Mutex::new(Writer::new(Mode::Buffered)),
             work: Condvar::new(),
             shortage: Condvar::new(),
             taken: AtomicU64::new(begun.0),

@@ -123,9 +123,9 @@ impl Stock {
 
     /// Opens a segment for one writing thread. Each has a file of its own: the kernel tells a lost write to
     /// each opened file once, and no thread may hear "synced" because another heard of the loss.
-    pub(crate) fn writer(&self, index: u32) -> Result<Arc<dyn DiskFile>, LogError> {
+    pub(crate) fn writer(&self, index: u32, mode: Mode) -> Result<Arc<dyn DiskFile>, LogError> {
         let name = segment_name(index);
-        self.disk.open(&name, Mode::Direct).map_err(|error| LogError::io("open", &name, &error))
+        self.disk.open(&name, mode).map_err(|error| LogError::io("open", &name, &error))
     }
 
     /// The segment's file for reading.
@@ -165,7 +165,7 @@ impl Stock {
         let at = self.place_for_epoch(end, epoch)?;
         let seal = Seal { log_id: self.log_id, follows: end, synced_through: end, sector: self.sector };
         let group = OpenGroup::new(buffers, at, epoch, GROUP_HEADER_BYTES).seal(seal);
-        let file = self.writer(at.segment())?;
+        let file = self.writer(at.segment(), Mode::Direct)?;
         let name = segment_name(at.segment());
         disk::write_all(&*file, &group.bytes, at.offset(), self.sector as usize)
             .map_err(|error| LogError::io("write", &name, &error))?;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use parking_lot::MutexGuard;
 
+use crate::disk::Mode;
 use crate::head::Head;
 use crate::io::Writer;
 use crate::log::Log;
@@ -27,7 +28,7 @@ impl Log {
     }
 
     fn write_groups(&self) {
-        let mut writer = Writer::default();
+        let mut writer = Writer::new(Mode::Direct);
         while let Some(head) = self.wait_for_group() {
             // A failure poisons the log and is told to the observer; nothing more is to be done here.
             let Ok(group) = self.take(head, &mut writer) else { return };
@@ -48,7 +49,9 @@ impl Log {
             if shared.worth_taking(&head) {
                 return Some(head);
             }
-            if head.closed && head.open.is_empty() {
+            if head.closed && head.open.is_empty() && !head.hurrying {
+                // One that waits behind a group under way may be woken by nothing else any more.
+                shared.work.notify_all();
                 return None;
             }
             head.idle_threads += 1;

@@ -167,7 +167,8 @@ impl History {
             match self.random.below(100) {
                 0..40 => self.append(),
                 40..55 => self.begin(),
-                55..80 => self.go_on(),
+                55..76 => self.go_on(),
+                76..80 => self.now.log.hurry(),
                 80..88 => self.read_some(),
                 88..91 => drop(self.now.log.maintain()),
                 91..93 => drop(self.now.log.attest()),

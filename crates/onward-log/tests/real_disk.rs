@@ -55,6 +55,40 @@ fn write_from_many_threads(opened: &Opened) {
 }
 
 #[test]
+#[proves("LOG1")]
+fn what_is_written_in_a_hurry_stands_beside_what_passed_the_page_cache() {
+    let folder = folder();
+    let opened = open(folder.path(), medium()).expect("it opens");
+    let threads = opened.log.spawn_io().expect("threads start");
+    std::thread::scope(|scope| {
+        for writer in 0..4u8 {
+            let opened = &opened;
+            scope.spawn(move || {
+                for number in 0..100u8 {
+                    let end = append_patiently(opened, &[writer, number].repeat(50));
+                    if writer % 2 == 0 {
+                        opened.log.hurry();
+                    }
+                    if number % 4 == 0 {
+                        opened.watcher.wait_for(end);
+                    }
+                }
+            });
+        }
+    });
+    drop((threads, opened));
+    let again = open(folder.path(), medium()).expect("it opens again");
+    let mut next = [0u8; 4];
+    for record in &again.seen {
+        let (writer, number) = (record.bytes[0], record.bytes[1]);
+        assert_eq!(record.bytes, [writer, number].repeat(50));
+        assert_eq!(number, next[usize::from(writer)], "writer {writer}");
+        next[usize::from(writer)] += 1;
+    }
+    assert_eq!(next, [100; 4]);
+}
+
+#[test]
 #[proves("LOG15", "LOG1")]
 fn many_threads_append_and_each_ones_units_come_back_in_its_order_with_far_fewer_syncs() {
     let folder = folder();

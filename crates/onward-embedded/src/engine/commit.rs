@@ -30,6 +30,8 @@ impl<S: Store> Core<S> {
         let _running = self.enter()?;
         let mut commit = self.ready(prepared)?;
         let (answer, end) = self.commit_one(&mut commit).await?;
+        // The store has the messages now: they take no memory while the disk works.
+        drop(commit);
         match answer {
             Ok(receipts) => self.durable(end).await.map(|()| receipts),
             Err(error) => {
@@ -135,6 +137,8 @@ impl<S: Store> Core<S> {
         let mut draft = std::mem::take(&mut inner.draft);
         draft.clear();
         let tried = self.try_with(inner, &mut draft, commit);
+        // The commit holds the messages too: it drops them, without the lock.
+        draft.facts.clear();
         inner.draft = draft;
         tried
     }

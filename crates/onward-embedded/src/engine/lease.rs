@@ -214,6 +214,10 @@ impl<S: Store> Core<S> {
 
     /// Waits until the leases are written, or durable, then reads the bodies.
     async fn deliver(&self, picked: Vec<Picked>, end: u64, mark: Mark) -> Result<Vec<Delivery>> {
+        if mark == Mark::Written && !self.waits.has(mark, end) {
+            // Waking a thread of the store would take longer than the write itself.
+            self.store.hurry();
+        }
         self.waits.reach(mark, end).await?;
         let (mut deliveries, mut failure) = (Vec::with_capacity(picked.len()), None);
         let given_at = self.clock.now();

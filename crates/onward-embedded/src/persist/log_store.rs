@@ -164,6 +164,10 @@ impl Store for LogStore {
         Ok(end)
     }
 
+    fn hurry(&self) {
+        self.log.hurry();
+    }
+
     fn read(&self, position: u64) -> Result<Stored> {
         let place = Position(position);
         let record = self.record(place)?;

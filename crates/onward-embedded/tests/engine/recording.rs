@@ -31,6 +31,9 @@ impl Store for Recording {
         self.bodies.lock().extend(with_body.map(|(_, position)| *position));
         Ok(end)
     }
+    fn hurry(&self) {
+        self.memory.hurry();
+    }
     fn read(&self, position: u64) -> Result<Stored> {
         self.memory.read(position)
     }

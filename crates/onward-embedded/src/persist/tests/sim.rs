@@ -97,11 +97,14 @@ impl Sim {
         self.drive(self.engine.declare(change)).unwrap();
     }
 
+    pub(super) fn request(&self) -> LeaseRequest {
+        let holder = Holder { worker: "w".into(), process: ProcessId("p".into()) };
+        LeaseRequest::one(queue(), holder, RequestId::generate(&self.env))
+    }
+
     /// One delivery, if there is one.
     pub(super) fn lease(&self) -> Result<Option<Delivery>> {
-        let holder = Holder { worker: "w".into(), process: ProcessId("p".into()) };
-        let request = LeaseRequest::one(queue(), holder, RequestId::generate(&self.env));
-        Ok(self.drive(self.engine.lease(request))?.pop())
+        Ok(self.drive(self.engine.lease(self.request()))?.pop())
     }
 
     pub(super) fn settle(&self, token: LeaseToken, outcome: Outcome) -> Result<()> {
