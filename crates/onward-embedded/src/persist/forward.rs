@@ -86,6 +86,10 @@ impl<S: Store> Store for Arc<S> {
         (**self).append(time, class, facts, positions)
     }
 
+    fn hurry(&self) {
+        (**self).hurry();
+    }
+
     fn read(&self, position: u64) -> Result<crate::Stored> {
         (**self).read(position)
     }
