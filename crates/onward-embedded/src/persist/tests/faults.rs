@@ -5,7 +5,7 @@ use super::sim::Sim;
 use onward_core::{Engine, ErrorKind, MessageState, RetryHint};
 use onward_proves::proves;
 use onward_sim::{Fault, Loss, SimDisk, SimEnv};
-use std::time::Duration;
+use std::{task::Poll, time::Duration};
 
 #[test]
 #[proves("LOG4", "T51", "T57", "L3")]
@@ -128,28 +128,39 @@ fn a_last_group_torn_at_every_byte_is_cut_off_and_nothing_else() {
 }
 
 #[test]
+#[proves("LOG17")]
+fn behind_a_group_under_way_an_attempt_is_not_handed_out_before_it_is_written() {
+    let (disk, env) = (SimDisk::new(SECTOR), SimEnv::new(1));
+    let sim = Sim::open(&disk, &env).unwrap();
+    sim.enqueue("m").unwrap();
+    let begin = || sim.engine.inner().store().log.begin().unwrap().unwrap();
+    let ops = sim.engine.prepare(vec![sim.enqueue_op("n", 300)]).unwrap();
+    let mut commit = sim.engine.commit(ops);
+    assert!(sim.poll(commit.as_mut()).is_pending());
+    let before = begin();
+    let mut lease = sim.engine.lease(sim.request());
+    assert!(sim.poll(lease.as_mut()).is_pending(), "handed out before the attempt was written");
+    before.write().unwrap();
+    assert!(sim.poll(lease.as_mut()).is_pending(), "handed out before the attempt was written");
+    let attempt = begin();
+    attempt.write().unwrap();
+    // Written, not synced: it may be handed out now.
+    assert!(sim.poll(lease.as_mut()).is_ready());
+    assert!(sim.poll(commit.as_mut()).is_pending(), "answered before it was synced");
+}
+
+#[test]
 #[proves("LOG17", "T6", "H5")]
 fn an_attempt_survives_the_process_and_is_never_invented() {
     for (loss, attempts) in [(Loss::Nothing, 1), (Loss::All, 0)] {
         let (disk, env) = (SimDisk::new(SECTOR), SimEnv::new(1));
         let sim = Sim::open(&disk, &env).unwrap();
         sim.enqueue("m").unwrap();
-        {
-            let holder =
-                onward_core::Holder { worker: "w".into(), process: onward_core::ProcessId("p".into()) };
-            let request = onward_core::LeaseRequest::one(
-                super::sim::queue(),
-                holder,
-                onward_core::RequestId::generate(&sim.env),
-            );
-            let mut lease = sim.engine.lease(request);
-            assert!(sim.poll(lease.as_mut()).is_pending(), "handed out before the attempt was written");
-            let group = sim.engine.inner().store().log.begin().unwrap().unwrap();
-            group.write().unwrap();
-            // Written, not synced: it may be handed out now.
-            assert!(sim.poll(lease.as_mut()).is_ready());
-            std::mem::forget(group);
-        }
+        let syncs = || disk.steps().iter().filter(|step| step.what == "sync").count();
+        let before = syncs();
+        let given = sim.poll(sim.engine.lease(sim.request()).as_mut());
+        assert!(matches!(given, Poll::Ready(Ok(given)) if given.len() == 1), "it waits for the disk");
+        assert_eq!(syncs(), before, "it was synced, not only written");
         let sim = Sim::open(&disk.crash(loss), &env).unwrap();
         let view = sim.there().len();
         assert_eq!(view, 1);

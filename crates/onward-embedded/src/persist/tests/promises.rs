@@ -158,25 +158,6 @@ impl Sim {
 }
 
 #[test]
-fn an_attempt_is_handed_out_without_waiting_for_a_sync_and_outlives_the_process() {
-    let (disk, env) = (SimDisk::new(SECTOR), SimEnv::new(1));
-    let sim = Sim::open(&disk, &env).unwrap();
-    sim.enqueue("a").unwrap();
-    let steps = |disk: &SimDisk| disk.steps().iter().filter(|step| step.what == "sync").count();
-    let before = steps(&disk);
-    let delivery = {
-        let request = sim.request();
-        let mut lease = sim.engine.lease(request);
-        let Poll::Ready(given) = sim.poll(lease.as_mut()) else { panic!("it waits for the disk") };
-        given.unwrap().pop().unwrap()
-    };
-    assert_eq!((delivery.attempt, steps(&disk)), (1, before));
-    drop(sim);
-    let sim = Sim::open(&disk.crash(Loss::Nothing), &env).unwrap();
-    assert_eq!(sim.views(MessageState::Leased).len(), 1, "the attempt is forgotten");
-}
-
-#[test]
 #[proves("T61", "AD1", "M10")]
 fn the_mode_is_told_in_capabilities_receipts_and_health_and_holds() {
     for durability in [Durability::Fsync, Durability::OsBuffer] {
