@@ -54,6 +54,13 @@ pub struct Marks {
     pub fingerprint: u64,
 }
 
+impl Marks {
+    /// The half of the fingerprint that is kept of a message, and compared with a repeat's.
+    pub(crate) fn short_fingerprint(fingerprint: u64) -> u64 {
+        fingerprint & u64::from(u32::MAX)
+    }
+}
+
 /// What the holder of a lease said at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Said {

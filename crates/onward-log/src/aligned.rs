@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 /// What the address of a direct write's buffer is a multiple of.
 const ALIGNMENT: usize = 4096;
 /// Used buffers kept for reuse, in bytes.
-const KEPT_BYTES_MAX: usize = 16 << 20;
+const KEPT_BYTES_MAX: usize = 8 << 20;
 
 /// Bytes that begin at a multiple of 4096.
 #[derive(Debug)]

@@ -40,7 +40,7 @@ impl Default for Config {
             spare_segments: 2,
             reserve_bytes: 0,
             pool_segments_max: 4,
-            tail_cache_bytes: 32 << 20,
+            tail_cache_bytes: 16 << 20,
             log_id: 0,
         }
     }

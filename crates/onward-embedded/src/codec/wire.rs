@@ -36,6 +36,11 @@ impl<'a> Input<'a> {
         self.rest.is_empty()
     }
 
+    /// The next byte, which stays.
+    pub(crate) fn peek(&self) -> Option<u8> {
+        self.rest.first().copied()
+    }
+
     pub(crate) fn take(&mut self, bytes: usize) -> Decoded<&'a [u8]> {
         let (head, rest) = self.rest.split_at_checked(bytes).ok_or(Malformed("it ends too early"))?;
         self.rest = rest;

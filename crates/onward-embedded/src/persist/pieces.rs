@@ -151,6 +151,15 @@ impl PieceWriter {
 const INTO_MEMORY: &str = "plain data into memory can't fail";
 
 impl PieceReader {
+    /// The next piece, if it is a message: there may be millions, which need no box of their own.
+    pub(super) fn next_message(&mut self, input: &mut Input<'_>) -> Decoded<Option<MessageImage>> {
+        if input.peek() != Some(MESSAGE) {
+            return Ok(None);
+        }
+        input.byte()?;
+        self.message(input).map(Some)
+    }
+
     pub(super) fn get(&mut self, input: &mut Input<'_>) -> Decoded<Piece> {
         match input.byte()? {
             NAMED => from_rmp(input.bytes()?),

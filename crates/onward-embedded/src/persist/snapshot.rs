@@ -102,7 +102,10 @@ pub(crate) fn restore(disk: &dyn Disk, position: Position) -> Result<Restored> {
 
 fn take_pieces(input: &mut Input<'_>, pieces: &mut PieceReader, state: &mut State) -> Decoded<()> {
     while !input.is_empty() {
-        state.restore(pieces.get(input)?);
+        match pieces.next_message(input)? {
+            Some(message) => state.restore_message(message),
+            None => state.restore(pieces.get(input)?),
+        }
     }
     Ok(())
 }

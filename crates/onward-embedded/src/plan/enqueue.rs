@@ -135,7 +135,7 @@ fn duplicate(id: MessageId, seq: u64, ctx: &Context<'_>) -> Answer {
 
 /// Refuses a repeat with other content.
 pub(super) fn same_content(first: u64, marks: &Marks, message: &Message) -> Result<(), Error> {
-    if first == marks.fingerprint {
+    if Marks::short_fingerprint(first) == Marks::short_fingerprint(marks.fingerprint) {
         return Ok(());
     }
     Err(Error::conflict("it was accepted before with another type, version or data")

@@ -9,10 +9,25 @@ pub(crate) struct Kinds {
     numbers: HashMap<Arc<str>, u32>,
     names: Vec<(Arc<str>, u64)>,
     free: Vec<u32>,
+    /// The one that was entered last.
+    latest: u32,
 }
 
 impl Kinds {
     pub(crate) fn enter(&mut self, kind: &Arc<str>) -> u32 {
+        // As a rule the same text as before, of a type that is known.
+        if let Some((name, count)) = self.names.get_mut(self.latest as usize)
+            && *count > 0
+            && Arc::ptr_eq(name, kind)
+        {
+            *count += 1;
+            return self.latest;
+        }
+        self.latest = self.number_for(kind);
+        self.latest
+    }
+
+    fn number_for(&mut self, kind: &Arc<str>) -> u32 {
         if let Some(&number) = self.numbers.get(kind) {
             self.names[number as usize].1 += 1;
             return number;

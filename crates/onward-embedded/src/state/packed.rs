@@ -17,15 +17,16 @@ const STATUSES: [Status; 8] = {
 };
 const QUEUED: [Queued; 4] = [Queued::No, Queued::Fresh, Queued::Returned, Queued::Suspect];
 
-/// An entry in 44 bytes. In words of four bytes, so that none is lost to alignment.
+/// An entry in 40 bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Packed {
-    seq: [u32; 2],
-    id: [u32; 2],
-    dedup: [u32; 2],
-    fingerprint: [u32; 2],
+    seq: u64,
+    id: u64,
+    dedup: u64,
     /// From the lowest bit: flags, type, time of acceptance behind the base.
-    rest: [u32; 2],
+    rest: u64,
+    /// Half of the hash: it only decides about a message that is known to be there already.
+    fingerprint: u32,
     size: u32,
 }
 
@@ -38,36 +39,38 @@ pub(super) struct Rest {
 
 impl Packed {
     /// Packs an entry; answers also whether type and time of acceptance must be kept elsewhere.
+    #[inline]
     pub(super) fn of(entry: &Entry, base: Timestamp) -> (Self, bool) {
         let fits = fits(entry.accepted_at, base) && u64::from(entry.kind) < ELSEWHERE;
         let behind = entry.accepted_at.as_micros().wrapping_sub(base.as_micros()) as u64;
         let (kind, behind) = if fits { (u64::from(entry.kind), behind) } else { (ELSEWHERE, 0) };
         let packed = Self {
-            seq: halves(entry.seq),
-            id: halves(entry.marks.id),
-            dedup: halves(entry.marks.dedup),
-            fingerprint: halves(entry.marks.fingerprint),
-            rest: halves(behind << (KIND_BITS + FLAG_BITS) | kind << FLAG_BITS | flags(entry)),
+            seq: entry.seq,
+            id: entry.marks.id,
+            dedup: entry.marks.dedup,
+            rest: behind << (KIND_BITS + FLAG_BITS) | kind << FLAG_BITS | flags(entry),
+            fingerprint: entry.marks.fingerprint as u32,
             size: entry.size,
         };
         (packed, !fits)
     }
 
     pub(super) fn seq(&self) -> u64 {
-        whole(self.seq)
+        self.seq
     }
 
     pub(super) fn id_hash(&self) -> u64 {
-        whole(self.id)
+        self.id
     }
 
     pub(super) fn is_vacant(&self) -> bool {
-        whole(self.rest) & VACANT != 0
+        self.rest & VACANT != 0
     }
 
     /// The entry, with what `elsewhere` answers where that is needed.
+    #[inline]
     pub(super) fn entry(&self, base: Timestamp, elsewhere: impl FnOnce() -> Rest) -> Entry {
-        let rest = whole(self.rest);
+        let rest = self.rest;
         let Rest { accepted_at, kind } = match rest >> FLAG_BITS & ELSEWHERE {
             ELSEWHERE => elsewhere(),
             kind => {
@@ -78,11 +81,7 @@ impl Packed {
         };
         Entry {
             seq: self.seq(),
-            marks: Marks {
-                id: self.id_hash(),
-                dedup: whole(self.dedup),
-                fingerprint: whole(self.fingerprint),
-            },
+            marks: Marks { id: self.id, dedup: self.dedup, fingerprint: u64::from(self.fingerprint) },
             accepted_at,
             size: self.size,
             kind,
@@ -116,13 +115,5 @@ fn flags(entry: &Entry) -> u64 {
         | flag(entry.vacant, VACANT)
 }
 
-const fn halves(whole: u64) -> [u32; 2] {
-    [whole as u32, (whole >> 32) as u32]
-}
-
-const fn whole(halves: [u32; 2]) -> u64 {
-    halves[0] as u64 | (halves[1] as u64) << 32
-}
-
 // Four bits for the priority, three for the status, two for where it is queued.
-const _: () = assert!(onward_core::PRIORITY_MAX < 16 && size_of::<Packed>() == 44);
+const _: () = assert!(onward_core::PRIORITY_MAX < 16 && size_of::<Packed>() == 40);

@@ -50,6 +50,11 @@ impl Ready {
             (entry.queued, entry.in_line) = (Queued::Fresh, true);
             (entry.priority, entry.kind)
         });
+        self.line_up(priority, kind, fairness, slot);
+    }
+
+    /// Adds a message, the newest of all, whose entry says already that it is in the fresh line.
+    pub(crate) fn line_up(&mut self, priority: u8, kind: u32, fairness: Option<Key>, slot: u32) {
         self.lane(priority, kind, fairness).fresh.push_back(slot);
     }
 

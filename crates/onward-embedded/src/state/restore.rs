@@ -6,7 +6,7 @@ use super::{
     rates::Bucket,
     slab::{Entry, Queued},
 };
-use crate::At;
+use crate::{At, Marks};
 use std::sync::Arc;
 
 impl State {
@@ -31,7 +31,8 @@ impl State {
             Piece::Queue(image) => self.restore_queue(*image),
             Piece::Message(image) => self.restore_message(*image),
             Piece::End => self.queues.iter_mut().flatten().for_each(|queue| queue.index_all()),
-            Piece::Remembered { dedup, what } => {
+            Piece::Remembered { dedup, mut what } => {
+                what.fingerprint = Marks::short_fingerprint(what.fingerprint);
                 if let Some(queue) = self.last_queue() {
                     let window = queue.dedup_window();
                     queue.finished.insert(dedup, what, window, queue.config.dedup_entries_max);
@@ -60,7 +61,8 @@ impl State {
         self.names.insert(image.name, image.id);
     }
 
-    fn restore_message(&mut self, mut image: MessageImage) {
+    /// Takes a [`Piece::Message`], of which there may be millions.
+    pub(crate) fn restore_message(&mut self, mut image: MessageImage) {
         let lease = image.lease.take();
         let Some(queue) = self.last_queue() else { return };
         let (inlet, seq) = (queue.id, image.seq);
@@ -86,22 +88,13 @@ impl State {
 impl Queue {
     fn restore_message(&mut self, image: MessageImage) -> u32 {
         let status = STATUSES.get(image.status as usize).copied().unwrap_or(Status::Waiting);
+        if image.side.is_none() && status == Status::Waiting {
+            return self.restore_plain(&image);
+        }
         let (dead, ended) = image.side.as_ref().map_or((None, None), |side| (side.dead, side.ended));
         let result = image.side.as_ref().and_then(|side| side.result.as_ref());
         let result_bytes = result.map_or(0, |result| result.as_bytes().len() as u64);
-        let entry = Entry {
-            seq: image.seq,
-            marks: image.marks,
-            accepted_at: image.accepted_at,
-            size: image.size,
-            kind: self.kinds.enter(&image.kind),
-            priority: image.priority,
-            status,
-            queued: Queued::No,
-            in_line: false,
-            has_side: image.side.is_some(),
-            vacant: false,
-        };
+        let entry = Entry { has_side: image.side.is_some(), ..self.restored_entry(&image, status) };
         let seq = image.seq;
         let id = entry.marks.id;
         let slot = self.put(entry, image.side);
@@ -118,6 +111,34 @@ impl Queue {
             }
             _ => self.arrive(slot, status, seq),
         }
+        slot
+    }
+
+    fn restored_entry(&mut self, image: &MessageImage, status: Status) -> Entry {
+        Entry {
+            seq: image.seq,
+            marks: image.marks,
+            accepted_at: image.accepted_at,
+            size: image.size,
+            kind: self.kinds.enter(&image.kind),
+            priority: image.priority,
+            status,
+            queued: Queued::No,
+            in_line: false,
+            has_side: false,
+            vacant: false,
+        }
+    }
+
+    /// A message that waits and has nothing else: what [`Queue::arrive`] does of it, with its entry made once.
+    fn restore_plain(&mut self, image: &MessageImage) -> u32 {
+        let entry = self.restored_entry(image, Status::Waiting);
+        let slot = self.slab.insert(Entry { queued: Queued::Fresh, in_line: true, ..entry });
+        self.index_restored(entry.marks.id, slot);
+        self.books.waiting += 1;
+        self.bytes += u64::from(entry.size);
+        self.moment.woken = self.moment.woken.saturating_add(1);
+        self.ready.line_up(entry.priority, entry.kind, None, slot);
         slot
     }
 

@@ -34,6 +34,7 @@ pub(crate) enum Queued {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) seq: u64,
+    /// Of the fingerprint only [`Marks::short_fingerprint`].
     pub(crate) marks: Marks,
     pub(crate) accepted_at: Timestamp,
     pub(crate) size: u32,
@@ -109,22 +110,31 @@ impl Slab {
         &self.chunks[slot as usize / CHUNK].entries.all()[slot as usize % CHUNK]
     }
 
+    #[inline]
     pub(crate) fn get(&self, slot: u32) -> Entry {
         let base = self.chunks[slot as usize / CHUNK].base;
-        self.packed(slot).entry(base, || self.elsewhere[&slot])
+        self.packed(slot).entry(base, || self.rest(slot))
+    }
+
+    #[cold]
+    fn rest(&self, slot: u32) -> Rest {
+        self.elsewhere[&slot]
     }
 
     /// The message's sequence alone.
+    #[inline]
     pub(crate) fn seq(&self, slot: u32) -> u64 {
         self.packed(slot).seq()
     }
 
     /// The hash of the message's id alone.
+    #[inline]
     pub(crate) fn id_hash(&self, slot: u32) -> u64 {
         self.packed(slot).id_hash()
     }
 
     /// Changes an entry; answers what `change` does.
+    #[inline]
     pub(crate) fn change<R>(&mut self, slot: u32, change: impl FnOnce(&mut Entry) -> R) -> R {
         let mut entry = self.get(slot);
         let answer = change(&mut entry);

@@ -6,7 +6,7 @@ const DAY: i64 = 86_400_000_000;
 fn entry(seq: u64, days: i64, kind: u32) -> Entry {
     Entry {
         seq,
-        marks: Marks { id: seq, dedup: u64::MAX - seq, fingerprint: seq << 32 | 7 },
+        marks: Marks { id: seq, dedup: u64::MAX - seq, fingerprint: u64::from(u32::MAX) - seq },
         accepted_at: Timestamp::from_micros(days * DAY),
         size: u32::MAX,
         kind,
