@@ -1,5 +1,6 @@
 //! The durable store: a data folder with a log of facts, snapshots of the state, and the care of their space.
 
+mod ahead;
 mod ballast;
 mod care;
 mod config;

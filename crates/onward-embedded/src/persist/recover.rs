@@ -1,5 +1,6 @@
 //! Opening a folder: the newest good snapshot, the log's tail behind it, and nothing written before both are right.
 
+use super::ahead::ahead;
 use super::error::log_error;
 use super::folder::Disks;
 use super::live::Live;
@@ -53,13 +54,19 @@ pub(crate) fn recover(
 ) -> Result<Recovered> {
     let lock = disks.take()?;
     let mut passed_over = Vec::new();
-    let (snapshots, restored) = newest_good(disks, &mut passed_over)?;
+    let threads = !by_hand;
+    let (snapshots, restored) = newest_good(disks, &mut passed_over, threads)?;
     let relay = Arc::new(Relay::new(env.clone(), durability));
     let mut replay = Replay::after(restored);
     let from = replay.from();
-    let opened =
-        Log::open(disks.log.clone(), config, from, relay.clone(), &mut |record| replay.record(record));
-    let (log, found) = match (opened, replay.problem.take()) {
+    let mut check = Check { founded: from.is_some(), problem: None };
+    // A fact that can't be read ends the walk before anything was changed; applying one never fails.
+    let read = |give: &mut dyn FnMut(Replayed)| {
+        let mut record = |record: RecordRef<'_>| check.record(record).map(&mut *give);
+        Log::open(disks.log.clone(), config, from, relay.clone(), &mut record)
+    };
+    let opened = ahead(threads, FACTS_AHEAD, read, |fact| replay.apply(fact))?;
+    let (log, found) = match (opened, check.problem.take()) {
         (_, Some(problem)) => return Err(problem),
         (Err(error), None) => return Err(log_error(error)),
         (Ok(opened), None) => opened,
@@ -76,10 +83,14 @@ fn report(snapshot: Option<Position>, passed_over: Vec<String>, found: &Recovery
 }
 
 /// The newest snapshot that can be read, and the places of it and all older ones; what can't be read is passed over.
-fn newest_good(disks: &Disks, passed_over: &mut Vec<String>) -> Result<(Vec<Position>, Option<Restored>)> {
+fn newest_good(
+    disks: &Disks,
+    passed_over: &mut Vec<String>,
+    threads: bool,
+) -> Result<(Vec<Position>, Option<Restored>)> {
     let (mut positions, _) = snapshot_file::list(&*disks.snapshots)?;
     while let Some(newest) = positions.first().copied() {
-        match snapshot::restore(&*disks.snapshots, newest) {
+        match snapshot::restore(&*disks.snapshots, newest, threads) {
             Ok(restored) => return Ok((positions, Some(restored))),
             Err(error) => {
                 passed_over.push(error.to_string());
@@ -96,6 +107,20 @@ struct Replay {
     live: Live,
     snapshot: Option<Position>,
     log_id: Option<u64>,
+}
+
+/// Facts that are handed on together from the log's reader to where they are applied.
+const FACTS_AHEAD: usize = 256;
+
+/// A fact of the log, on its way to the state.
+struct Replayed {
+    fact: Fact,
+    position: u64,
+    time: Timestamp,
+}
+
+/// What a record must be for the log to be this folder's.
+struct Check {
     founded: bool,
     problem: Option<Error>,
 }
@@ -103,51 +128,50 @@ struct Replay {
 impl Replay {
     fn after(restored: Option<Restored>) -> Self {
         let Some(restored) = restored else {
-            return Self {
-                state: State::new(),
-                live: Live::default(),
-                snapshot: None,
-                log_id: None,
-                founded: false,
-                problem: None,
-            };
+            return Self { state: State::new(), live: Live::default(), snapshot: None, log_id: None };
         };
         let live = snapshot::live_of(&restored);
         let StorePart { log_id, position, .. } = restored.part;
-        Self {
-            state: restored.state,
-            live,
-            snapshot: Some(Position(position)),
-            log_id: Some(log_id),
-            founded: true,
-            problem: None,
-        }
+        Self { state: restored.state, live, snapshot: Some(Position(position)), log_id: Some(log_id) }
     }
 
     fn from(&self) -> Option<onward_log::Position> {
         self.snapshot.map(|position| onward_log::Position(position.0))
     }
 
-    /// Applies one record. The log's walk is ended by an error of its own kind; ours is kept beside it.
-    fn record(&mut self, record: RecordRef<'_>) -> Result<(), LogError> {
-        self.apply(record).map_err(|problem| {
+    fn apply(&mut self, Replayed { fact, position, time }: Replayed) {
+        self.state.apply(&fact, position, time);
+        if fact.body().is_some() {
+            self.live.written(position);
+        }
+        self.live.released(&self.state.take_freed(), 0);
+    }
+
+    fn belongs_to(&self, log: &Log) -> Result<()> {
+        match self.log_id {
+            Some(id) if id != log.log_id() => Err(Error::corrupt("the snapshots belong to another log")
+                .at("the data folder")
+                .mend("put back the snapshots of this folder, or its own log")),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Check {
+    /// Reads one record. The log's walk is ended by an error of its own kind; ours is kept beside it.
+    fn record(&mut self, record: RecordRef<'_>) -> Result<Replayed, LogError> {
+        self.read(record).map_err(|problem| {
             let text = problem.to_string();
             self.problem = Some(problem);
             LogError::Invalid(text)
         })
     }
 
-    fn apply(&mut self, record: RecordRef<'_>) -> Result<()> {
+    fn read(&mut self, record: RecordRef<'_>) -> Result<Replayed> {
         let fact = decode(record.kind, &Bytes::copy_from_slice(record.bytes))
             .map_err(|malformed| unreadable(record.position, malformed.0))?;
         self.begins_right(&fact)?;
-        let position = record.position.0;
-        self.state.apply(&fact, position, Timestamp::from_micros(record.time));
-        if fact.body().is_some() {
-            self.live.written(position);
-        }
-        self.live.released(&self.state.take_freed(), 0);
-        Ok(())
+        Ok(Replayed { fact, position: record.position.0, time: Timestamp::from_micros(record.time) })
     }
 
     /// A replay without snapshot needs the log from its first fact on.
@@ -159,14 +183,5 @@ impl Replay {
         Err(Error::corrupt("no snapshot can be read, and the log's early segments were released")
             .at("the data folder")
             .mend("restore the folder's snapshots from a backup; nothing was changed"))
-    }
-
-    fn belongs_to(&self, log: &Log) -> Result<()> {
-        match self.log_id {
-            Some(id) if id != log.log_id() => Err(Error::corrupt("the snapshots belong to another log")
-                .at("the data folder")
-                .mend("put back the snapshots of this folder, or its own log")),
-            _ => Ok(()),
-        }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! The store's part comes first; everything is packed into the file's pieces.
 
+use super::ahead::ahead;
 use super::live::Live;
 use super::pieces::{PieceReader, PieceWriter};
 use super::snapshot_file::{Reader, Writer};
@@ -78,26 +79,59 @@ pub(crate) struct Restored {
     pub(crate) part: StorePart,
 }
 
-/// Reads the snapshot as of `position`.
+/// Reads the snapshot as of `position`; with `threads`, the file is read and checked ahead of what is taken from it.
 ///
 /// # Errors
 /// `Corrupt` when it is cut, damaged or not what this version writes; it can then be passed over.
-pub(crate) fn restore(disk: &dyn Disk, position: Position) -> Result<Restored> {
+pub(crate) fn restore(disk: &dyn Disk, position: Position, threads: bool) -> Result<Restored> {
     let mut file = Reader::open(disk, position)?;
-    let first = file.piece()?.ok_or_else(|| file.damaged())?;
-    let mut input = Input::new(&first);
-    let part = StorePart::get(&mut input).map_err(|malformed| unreadable(&file, malformed))?;
-    if part.position != position.0 {
-        return Err(unreadable(&file, Malformed("its name and its content differ")));
+    let name = file.damaged();
+    let mut taking = Taking { position, restored: None, pieces: PieceReader::default(), malformed: None };
+    let read = |give: &mut dyn FnMut(Vec<u8>)| -> Result<()> {
+        while let Some(bytes) = file.piece()? {
+            give(bytes);
+        }
+        Ok(())
+    };
+    ahead(threads, 1, read, |bytes| taking.take(&bytes))??;
+    let at = name.place().unwrap_or_default();
+    let unreadable = |what: &str| Error::corrupt(format!("can't be read: {what}")).at(at);
+    if let Some(Malformed(what)) = taking.malformed {
+        return Err(unreadable(what));
     }
-    let (mut state, mut pieces) = (State::new(), PieceReader::default());
-    take_pieces(&mut input, &mut pieces, &mut state).map_err(|malformed| unreadable(&file, malformed))?;
-    while let Some(bytes) = file.piece()? {
-        take_pieces(&mut Input::new(&bytes), &mut pieces, &mut state)
-            .map_err(|malformed| unreadable(&file, malformed))?;
+    let mut restored = taking.restored.ok_or_else(|| unreadable("it is empty"))?;
+    restored.state.restore(Piece::End);
+    Ok(restored)
+}
+
+/// A state being made of a file's pieces.
+struct Taking {
+    position: Position,
+    restored: Option<Restored>,
+    pieces: PieceReader,
+    malformed: Option<Malformed>,
+}
+
+impl Taking {
+    fn take(&mut self, bytes: &[u8]) {
+        if self.malformed.is_none() {
+            self.malformed = self.take_into(&mut Input::new(bytes)).err();
+        }
     }
-    state.restore(Piece::End);
-    Ok(Restored { state, part })
+
+    fn take_into(&mut self, input: &mut Input<'_>) -> Decoded<()> {
+        if self.restored.is_none() {
+            let part = StorePart::get(input)?;
+            if part.position != self.position.0 {
+                return Err(Malformed("its name and its content differ"));
+            }
+            self.restored = Some(Restored { state: State::new(), part });
+        }
+        match &mut self.restored {
+            Some(restored) => take_pieces(input, &mut self.pieces, &mut restored.state),
+            None => Ok(()),
+        }
+    }
 }
 
 fn take_pieces(input: &mut Input<'_>, pieces: &mut PieceReader, state: &mut State) -> Decoded<()> {
@@ -108,11 +142,6 @@ fn take_pieces(input: &mut Input<'_>, pieces: &mut PieceReader, state: &mut Stat
         }
     }
     Ok(())
-}
-
-fn unreadable(reader: &Reader, malformed: Malformed) -> Error {
-    let damaged = reader.damaged();
-    Error::corrupt(format!("can't be read: {}", malformed.0)).at(damaged.place().unwrap_or_default())
 }
 
 /// Counts anew which bodies a restored state needs.
