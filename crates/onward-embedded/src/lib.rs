@@ -20,8 +20,8 @@ mod token;
 pub use engine::{Embedded, HINTS_MAX, Options};
 pub use fact::Fact;
 pub use memory::{MemoryEngine, MemoryStore};
-pub use persist::outside;
 pub use part::{At, BulkMark, End, Given, InletId, Marks, MessageRef, Removal, Said, StreamId, TopicId};
+pub use persist::outside;
 pub use persist::{CareReport, EmbeddedEngine, OpenOptions, OpenReport};
 pub use plan::{AUDIT_DAYS, AUDIT_MAX, AUDIT_PREFIX, BULK_STEP_MAX, TICK_STEP_MAX};
 pub use state::{

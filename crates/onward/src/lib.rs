@@ -3,10 +3,12 @@
 mod connect;
 pub mod folder;
 mod handle;
+pub mod jobs;
 mod process;
 pub mod schedule;
 #[cfg(feature = "embedded")]
 mod verify;
+mod view_json;
 pub mod work;
 
 pub use connect::{connect, engine_at, open, open_folder};
@@ -18,6 +20,7 @@ pub use onward_keeping as keeping;
 pub use process::Process;
 #[cfg(feature = "embedded")]
 pub use verify::{OpenReport, Verified, verify};
+pub use view_json::{envelope_json, event_json, payload_json, view_json};
 
 pub use onward_core as core;
 pub use onward_core::{

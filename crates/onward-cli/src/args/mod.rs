@@ -133,6 +133,12 @@ pub(crate) enum Command {
     /// Make the folder's format the newest that this version knows
     #[command(after_help = commands::upgrade::EXAMPLES)]
     Upgrade(commands::upgrade::Args),
+    /// Serve queues and jobs over HTTP, for programs in any language
+    #[command(after_help = commands::serve::EXAMPLES)]
+    Serve(commands::serve::Args),
+    /// Make a token for the HTTP API
+    #[command(after_help = commands::token::EXAMPLES)]
+    Token(commands::token::Args),
     /// Measure durable work on this disk
     #[command(after_help = commands::bench::EXAMPLES)]
     Bench(commands::bench::Args),

@@ -4,7 +4,6 @@ use crate::{
     commands::peek::page,
     context::Context,
     exit::{Exit, Outcome},
-    output::envelope,
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use onward_core::{
@@ -112,7 +111,7 @@ fn line<'a>(queue: &'a Name, view: &'a MessageView) -> MessageLine<'a> {
         accepted_at: view.accepted_at,
         due: view.due,
         causes: &view.causes,
-        message: envelope(&view.message),
+        message: onward::envelope_json(&view.message),
     }
 }
 

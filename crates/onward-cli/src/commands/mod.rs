@@ -1,7 +1,7 @@
 //! One file for each command.
 
-pub(crate) mod backup;
 pub(crate) mod append;
+pub(crate) mod backup;
 pub(crate) mod balance;
 pub(crate) mod bench;
 pub(crate) mod cancel;
@@ -14,10 +14,11 @@ pub(crate) mod import;
 pub(crate) mod peek;
 pub(crate) mod publish;
 pub(crate) mod queues;
-pub(crate) mod restore;
 pub(crate) mod read;
+pub(crate) mod restore;
 pub(crate) mod schedules;
 pub(crate) mod seek;
+pub(crate) mod serve;
 pub(crate) mod shell;
 pub(crate) mod ship;
 pub(crate) mod standby;
@@ -26,9 +27,10 @@ pub(crate) mod streams;
 pub(crate) mod subscribe;
 pub(crate) mod subscriptions;
 pub(crate) mod tail;
+pub(crate) mod token;
 pub(crate) mod topics;
-pub(crate) mod upgrade;
 pub(crate) mod trace;
+pub(crate) mod upgrade;
 pub(crate) mod verify;
 pub(crate) mod work;
 
@@ -59,6 +61,8 @@ pub(crate) async fn run(context: &Context, command: Command) -> Outcome {
         Command::Trace(args) => trace::run(context, args).await,
         Command::Stats(args) => stats::run(context, args).await,
         Command::Balance(args) => balance::run(context, args).await,
+        Command::Serve(args) => serve::run(context, args).await,
+        Command::Token(args) => token::run(context, args),
         Command::Verify(args) => verify::run(context, args).await,
         Command::Backup(args) => backup::run(context, args).await,
         Command::Restore(args) => restore::run(context, args).await,

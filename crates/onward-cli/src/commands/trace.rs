@@ -3,8 +3,9 @@
 use crate::{
     context::Context,
     exit::{Exit, Outcome},
-    output::{Table, event_json, one_line, view_json},
+    output::{Table, one_line},
 };
+use onward::{event_json, view_json};
 use onward_core::{
     Engine, Error, EventRead, EventScope, FindBy, Inlet, MessageQuery, MessageState, MessageView, PAGE_MAX,
     RecordedEvent, Result, Timestamp,

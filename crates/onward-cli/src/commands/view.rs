@@ -2,8 +2,9 @@
 
 use crate::{
     context::Context,
-    output::{Table, ago, event_json, one_line, span, until, view_json},
+    output::{Table, ago, one_line, span, until},
 };
+use onward::{event_json, view_json};
 use onward_core::{Message, MessageView, Payload, RecordedEvent, Timestamp};
 
 /// Most characters of data or error in a table.

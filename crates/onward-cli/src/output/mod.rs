@@ -3,13 +3,11 @@
 //! With `--json` both streams carry one object a line: results on stdout, `{"error":...}` and `{"note":...}` on stderr.
 //! A reader that goes away (`| head`) is no error: what follows is not written, and the command ends as it would have.
 
-mod json;
 mod progress;
 mod style;
 mod table;
 mod text;
 
-pub(crate) use json::{envelope, event_json, view_json};
 pub(crate) use progress::Progress;
 pub(crate) use style::Style;
 pub(crate) use table::Table;

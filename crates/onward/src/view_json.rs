@@ -36,8 +36,8 @@ struct View<'a> {
     original: Option<Box<RawValue>>,
 }
 
-/// A view as JSON; numbers of the data keep every digit.
-pub(crate) fn view_json(view: &MessageView) -> impl Serialize + '_ {
+/// A view as JSON, as the command and the HTTP API show it; numbers of the data keep every digit.
+pub fn view_json(view: &MessageView) -> impl Serialize + '_ {
     View {
         inlet: view.inlet.to_string(),
         state: view.state,
@@ -51,11 +51,11 @@ pub(crate) fn view_json(view: &MessageView) -> impl Serialize + '_ {
         ended_at: view.ended_at,
         lease: view.lease.as_ref(),
         causes: &view.causes,
-        progress: view.progress.as_ref().map(payload),
-        result: view.result.as_ref().map(payload),
+        progress: view.progress.as_ref().map(payload_json),
+        result: view.result.as_ref().map(payload_json),
         position: view.position,
-        message: envelope(&view.message),
-        original: view.original.as_deref().map(envelope),
+        message: envelope_json(&view.message),
+        original: view.original.as_deref().map(envelope_json),
     }
 }
 
@@ -72,14 +72,14 @@ struct Recorded<'a> {
 }
 
 /// An event as JSON; numbers of the data keep every digit.
-pub(crate) fn event_json(recorded: &RecordedEvent) -> impl Serialize + '_ {
+pub fn event_json(recorded: &RecordedEvent) -> impl Serialize + '_ {
     Recorded {
         stream: &recorded.stream,
         revision: recorded.revision,
         position: recorded.position,
         recorded_at: recorded.recorded_at,
         tags: &recorded.event.tags,
-        message: envelope(&recorded.event.message),
+        message: envelope_json(&recorded.event.message),
     }
 }
 
@@ -88,13 +88,13 @@ fn raw(json: String) -> Box<RawValue> {
     RawValue::from_string(json).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
-/// A message's envelope as JSON.
-pub(crate) fn envelope(message: &Message) -> Box<RawValue> {
+/// A message's envelope as it stands.
+pub fn envelope_json(message: &Message) -> Box<RawValue> {
     raw(message.to_json())
 }
 
-/// JSON stands as it is; anything else as a string, with what is not UTF-8 replaced.
-fn payload(payload: &Payload) -> Box<RawValue> {
+/// Data as JSON: JSON stands as it is; anything else as a string, with what is not UTF-8 replaced.
+pub fn payload_json(payload: &Payload) -> Box<RawValue> {
     let text = String::from_utf8_lossy(payload.as_bytes());
     let json = payload.is_json().then(|| RawValue::from_string(text.as_ref().to_owned()).ok()).flatten();
     json.unwrap_or_else(|| raw(serde_json::to_string(&text).unwrap_or_default()))
