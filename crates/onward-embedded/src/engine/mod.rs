@@ -197,7 +197,9 @@ impl<S: Store> Embedded<S> {
         let (mut draft, now) = (Draft::new(), ctx.now);
         plan::release_all(&inner.state, &mut draft, &mut ctx).map_err(|refusal| match refusal {
             plan::Refusal::Error(error) => error,
-            plan::Refusal::NeedsBody(_) => Error::internal("the end of a lease needs no body"),
+            plan::Refusal::NeedsBody(_) | plan::Refusal::NeedsBodies(_) => {
+                Error::internal("the end of a lease needs no body")
+            }
         })?;
         let voided = draft.facts.len() as u64;
         self.core.append(&mut inner, &draft, now).map_err(refused)?;
