@@ -149,8 +149,8 @@ pub(super) struct ShowAsked {
 /// It needs an `Idempotency-Key` or an `id`: a repeat finds the same job, whatever has become of it. With
 /// `Prefer: wait=N` the answer comes with the result if that is there within N seconds; otherwise it is 202 with the id,
 /// and the outcome is unknown, not failed. The id is found for 24 hours.
-#[utoipa::path(post, path = "/v1/jobs/{type}", tag = "jobs",
-    params(("type" = String, Path), ("Idempotency-Key" = Option<String>, Header), ("Prefer" = Option<String>, Header), SubmitAsked),
+#[utoipa::path(post, path = "/v1/jobs/{job}", tag = "jobs",
+    params(("job" = String, Path, description = "The type of the job: its queue"), ("Idempotency-Key" = Option<String>, Header), ("Prefer" = Option<String>, Header), SubmitAsked),
     request_body(content = Object, description = "The job's data; JSON, or any media type"), responses(
     (status = 202, description = "It is durable; not done", body = JobBody),
     (status = 200, description = "It ended within the wait", body = JobBody),
@@ -302,7 +302,7 @@ impl Prefer {
 }
 
 /// A job by its id, waiting up to `wait_ms` for it to end.
-#[utoipa::path(get, path = "/v1/jobs/{id}", tag = "jobs", params(("id" = String, Path), ShowAsked), responses(
+#[utoipa::path(get, path = "/v1/jobs/{job}", tag = "jobs", params(("job" = String, Path, description = "The id of the job"), ShowAsked), responses(
     (status = 200, description = "How it stands now", body = JobBody),
     (status = 404, body = Problem, description = "It is not known", content_type = "application/problem+json"),
 ))]
@@ -323,7 +323,7 @@ pub(super) async fn show(
 }
 
 /// Cancels a job: a pending one is gone, a running one is asked to stop.
-#[utoipa::path(post, path = "/v1/jobs/{id}/cancel", tag = "jobs", params(("id" = String, Path)), responses(
+#[utoipa::path(post, path = "/v1/jobs/{job}/cancel", tag = "jobs", params(("job" = String, Path, description = "The id of the job")), responses(
     (status = 200, description = "What it did", body = Cancelled),
     (status = 404, body = Problem, description = "It is not known", content_type = "application/problem+json"),
 ))]
@@ -342,7 +342,7 @@ pub(super) async fn cancel(
 /// Follows a job as server-sent events, one at each change, until it has ended.
 ///
 /// An event only prompts: what `GET` answers is the truth.
-#[utoipa::path(get, path = "/v1/jobs/{id}/events", tag = "jobs", params(("id" = String, Path)), responses(
+#[utoipa::path(get, path = "/v1/jobs/{job}/events", tag = "jobs", params(("job" = String, Path, description = "The id of the job")), responses(
     (status = 200, description = "`event: status` with the job as data", content_type = "text/event-stream"),
     (status = 404, body = Problem, description = "It is not known", content_type = "application/problem+json"),
 ))]

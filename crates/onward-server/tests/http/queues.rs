@@ -145,7 +145,7 @@ async fn the_description_names_every_path_that_is_served_and_the_metrics_show_th
     server.post("/v1/queues/emails/messages", r#"{"id":"1","type":"t","data":1}"#).await;
     let description = server.get("/openapi.json").await.json();
     assert_eq!(description["openapi"], "3.1.0");
-    for path in ["/v1/lease", "/v1/settle", "/v1/jobs/{type}", "/v1/queues/{queue}/messages", "/health/ready"]
+    for path in ["/v1/lease", "/v1/settle", "/v1/jobs/{job}", "/v1/queues/{queue}/messages", "/health/ready"]
     {
         assert!(description["paths"][path].is_object(), "{path} is not described");
     }
