@@ -51,29 +51,6 @@ fn a_failed_write_poisons_the_log() {
 
 #[test]
 #[proves("LOG4")]
-fn a_failed_write_in_a_hurry_poisons_the_log() {
-    let disk = SimDisk::new(512);
-    let opened = open(&disk);
-    append(&opened.log, b"unknown");
-    disk.inject(Fault::FailWrite(count(&disk, "write") + 1));
-    opened.log.hurry();
-    check_poisoned(&disk, &opened);
-}
-
-#[test]
-#[proves("LOG4")]
-fn a_failed_sync_of_what_was_written_in_a_hurry_poisons_the_log() {
-    let disk = SimDisk::new(512);
-    let opened = open(&disk);
-    append(&opened.log, b"unknown");
-    opened.log.hurry();
-    disk.inject(Fault::FailSync(count(&disk, "sync") + 1));
-    assert!(opened.log.step().is_err());
-    check_poisoned(&disk, &opened);
-}
-
-#[test]
-#[proves("LOG4")]
 fn a_failed_sync_of_the_folder_poisons_the_log() {
     let disk = SimDisk::new(512);
     let opened = open(&disk);

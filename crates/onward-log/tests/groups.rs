@@ -102,57 +102,6 @@ fn a_unit_over_the_limit_or_over_its_announced_size_is_refused_and_leaves_nothin
 }
 
 #[test]
-fn what_is_written_in_a_hurry_outlives_the_process_but_not_a_power_cut() {
-    for (loss, kept) in [(Loss::Nothing, 1), (Loss::All, 0)] {
-        let disk = SimDisk::new(512);
-        let opened = open(&disk);
-        append(&opened.log, b"hurried");
-        let end = opened.log.end();
-        opened.log.hurry();
-        let progress = opened.log.progress();
-        assert!(progress.written >= end && progress.synced < end, "{progress:?}");
-        assert_eq!(open(&disk.crash(loss)).seen.len(), kept);
-    }
-}
-
-#[test]
-fn what_was_written_in_a_hurry_is_synced_by_the_next_step() {
-    let disk = SimDisk::new(512);
-    let opened = open(&disk);
-    opened.log.maintain().expect("segments are made ahead");
-    append(&opened.log, b"hurried");
-    let end = opened.log.end();
-    opened.log.hurry();
-    append(&opened.log, b"behind");
-    let before = syncs(&disk);
-    assert!(opened.log.step().expect("works"));
-    assert_eq!(syncs(&disk) - before, 1);
-    assert!(opened.log.progress().synced >= end);
-    drain(&opened.log);
-    assert_eq!(bytes_of(&open(&disk.crash(Loss::All)).seen), [b"hurried".as_slice(), b"behind"]);
-}
-
-#[test]
-fn nothing_is_written_in_a_hurry_beside_a_group_that_is_under_way() {
-    let disk = SimDisk::new(512);
-    let opened = open(&disk);
-    append(&opened.log, b"first");
-    let under_way = opened.log.begin().expect("works").expect("there is a group");
-    append(&opened.log, b"second");
-    let written = opened.log.progress().written;
-    opened.log.hurry();
-    assert_eq!(opened.log.progress().written, written);
-    under_way.write().expect("works");
-    opened.log.hurry();
-    assert_eq!(opened.log.progress().written, under_way.range().end);
-    under_way.sync().expect("works");
-    opened.log.hurry();
-    assert!(opened.log.progress().written > written);
-    drain(&opened.log);
-    assert_eq!(bytes_of(&open(&disk.crash(Loss::All)).seen), [b"first".as_slice(), b"second"]);
-}
-
-#[test]
 #[proves("I4")]
 fn bytes_that_wait_for_the_disk_are_bounded_and_the_next_append_is_told_so() {
     let disk = SimDisk::new(512);
