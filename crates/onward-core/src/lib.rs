@@ -14,6 +14,7 @@ mod health;
 mod id;
 mod lease;
 mod limits;
+mod local_time;
 mod message;
 mod message_json;
 mod name;

@@ -1,11 +1,10 @@
 //! The message: its envelope, its data and its keys.
 
-use crate::id::check_text;
-use crate::text::common;
 use crate::{
     Env, Error, HEADERS_BYTES_MAX, HEADERS_MAX, KEY_BYTES_MAX, MessageId, PAYLOAD_BYTES_CEILING,
     PRIORITY_DEFAULT, PRIORITY_MAX, Payload, Result, TYPE_BYTES_MAX, Timestamp,
 };
+use crate::{id::check_text, text::common};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 

@@ -78,11 +78,13 @@ const ABSENCES: &[Absence] = &[
     },
     Absence {
         what: &[CallInTest("sleep"), CallInTest("sleep_ms"), CallInTest("sleep_until")],
-        // A kill at a random moment waits for one; a refused call is repeated after a pause. Neither waits for a result.
+        // A kill at a random moment waits for one; a refused call is repeated after a pause; a drill ships at its pace. None waits
+        // for a result.
         except: &[
             "crates/onward-env/",
             "crates/onward-sim/",
             "crates/onward-embedded/tests/kill.rs",
+            "crates/onward-keeping/tests/drill.rs",
             "crates/onward/tests/processes.rs",
         ],
         within: "",

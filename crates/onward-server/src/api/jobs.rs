@@ -2,7 +2,9 @@
 
 use super::{
     Asked,
+    job_body::{JobBody, accepted},
     messages::{Cancelled, id_of_key, idempotency_key, refuse_with_key},
+    prefer::Prefer,
 };
 use crate::{
     app::{App, defaults},
@@ -22,100 +24,12 @@ use axum::{
 };
 use futures::{Stream, stream};
 use onward::{
-    core::{Cause, Error, Inlet, Key, MessageId, Name, Payload, Timestamp},
-    jobs::{Job, JobState, WAIT_MAX},
-    payload_json,
+    core::{Error, Inlet, Key, MessageId, Name, Payload},
+    jobs::{Job, WAIT_MAX},
 };
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
-use std::{convert::Infallible, sync::Arc, time::Duration};
-use utoipa::{IntoParams, ToSchema};
-
-/// A job as its caller sees it.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub(super) struct JobBody {
-    /// Its stable id.
-    #[schema(value_type = String)]
-    job_id: MessageId,
-    /// `pending`, `running`, `completed`, `failed`, `cancelled` or `expired`.
-    #[schema(value_type = String)]
-    status: JobState,
-    /// Its type.
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    kind: Option<Arc<str>>,
-    /// The same was submitted before; nothing was added.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    duplicate: bool,
-    /// Attempts made so far.
-    attempts: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
-    submitted_at: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
-    due: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
-    ended_at: Option<Timestamp>,
-    /// What its handler gave back.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    result: Option<Json_>,
-    /// Where the result lies, where its handler gave back an object with a `url`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    url: Option<String>,
-    /// How far it has come.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    progress: Option<Json_>,
-    /// Its last failure, also while it will be tried again.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    failure: Option<Cause>,
-    /// Somebody asked to cancel it while it ran.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    cancel_requested: bool,
-}
-
-/// JSON as it stands, that can be compared.
-#[derive(Debug, Clone, Serialize)]
-#[serde(transparent)]
-pub(super) struct Json_(Box<RawValue>);
-
-impl PartialEq for Json_ {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.get() == other.0.get()
-    }
-}
-
-impl From<Job> for JobBody {
-    fn from(job: Job) -> Self {
-        Self {
-            url: job.result.as_ref().and_then(url_of),
-            job_id: job.id,
-            status: job.state,
-            kind: Some(job.kind),
-            duplicate: false,
-            attempts: job.attempts,
-            submitted_at: Some(job.submitted_at),
-            due: job.due,
-            ended_at: job.ended_at,
-            result: job.result.as_ref().map(payload_json).map(Json_),
-            progress: job.progress.as_ref().map(payload_json).map(Json_),
-            failure: job.failure,
-            cancel_requested: job.cancel_requested,
-        }
-    }
-}
-
-fn url_of(result: &Payload) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Located {
-        url: String,
-    }
-    result.parse::<Located>().ok().map(|located| located.url)
-}
+use serde::Deserialize;
+use std::{convert::Infallible, time::Duration};
+use utoipa::IntoParams;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -183,10 +97,8 @@ pub(super) async fn submit(
         found = jobs.wait(&submitted.id, wait) => found?,
         () = app.stopped(), if !wait.is_zero() => jobs.find(&submitted.id).await?,
     };
-    let job = JobBody {
-        duplicate: submitted.duplicate,
-        ..found.map_or_else(|| accepted(&submitted.id), JobBody::from)
-    };
+    let mut job = found.map_or_else(|| accepted(&submitted.id), JobBody::from);
+    job.duplicate = submitted.duplicate;
     let ended = prefer.wait.is_some() && job.status.is_final();
     let status = if ended { StatusCode::OK } else { StatusCode::ACCEPTED };
     let mut response = (status, Json(job)).into_response();
@@ -196,25 +108,6 @@ pub(super) async fn submit(
         response.headers_mut().insert("preference-applied", applied);
     }
     Ok(response)
-}
-
-/// What is known right after the acceptance, where the queue does not tell more.
-fn accepted(id: &MessageId) -> JobBody {
-    JobBody {
-        job_id: id.clone(),
-        status: JobState::Pending,
-        kind: None,
-        duplicate: false,
-        attempts: 0,
-        submitted_at: None,
-        due: None,
-        ended_at: None,
-        result: None,
-        url: None,
-        progress: None,
-        failure: None,
-        cancel_requested: false,
-    }
 }
 
 fn id_of(caller: &Caller, key: Option<&str>, id: Option<String>) -> Answer<MessageId> {
@@ -266,39 +159,6 @@ fn message_of(
         builder = builder.correlation_id(&id);
     }
     Ok(builder)
-}
-
-/// What the caller prefers; what is not known is passed over (RFC 7240).
-#[derive(Debug, Default)]
-struct Prefer {
-    wait: Option<Duration>,
-    asynchronous: bool,
-}
-
-impl Prefer {
-    fn of(headers: &HeaderMap) -> Self {
-        let mut prefer = Self::default();
-        let values = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
-        for preference in values.flat_map(|value| value.split(',')) {
-            let (name, value) = preference.split_once('=').unwrap_or((preference, ""));
-            match (name.trim().to_ascii_lowercase().as_str(), value.trim().trim_matches('"').parse::<u64>()) {
-                ("wait", Ok(seconds)) => prefer.wait = Some(Duration::from_secs(seconds).min(WAIT_MAX)),
-                ("respond-async", _) => prefer.asynchronous = true,
-                _ => {}
-            }
-        }
-        prefer
-    }
-
-    fn applied(&self, ended: bool) -> Option<HeaderValue> {
-        match self.wait {
-            Some(wait) if ended || !self.asynchronous => {
-                HeaderValue::try_from(format!("wait={}", wait.as_secs())).ok()
-            }
-            _ if self.asynchronous => Some(HeaderValue::from_static("respond-async")),
-            _ => None,
-        }
-    }
 }
 
 /// A job by its id, waiting up to `wait_ms` for it to end.

@@ -2,10 +2,12 @@
 
 mod dead;
 mod health;
+mod job_body;
 mod jobs;
 mod leases;
 mod messages;
 mod ndjson;
+mod prefer;
 mod queues;
 mod settle;
 mod token;
