@@ -97,13 +97,14 @@ impl<'a> Cut<'a> {
             Some(folder) => folder.look(index)?,
             None => None,
         };
-        let mut read = 0;
+        let (mut read, mut goes_on) = (0, begin > 0);
         for span in self.held.whole(file).into_iter().filter(|span| span.to > begin) {
             let name = names::span(self.line, file, span);
             let bytes = object(self.from, &name, span.checksum).await?;
             read += span.bytes();
             let begun = self.looked(&mut look, index, span, &bytes, &name)?;
-            if begin > span.from {
+            // The first one is gone on with behind what the folder has, the others behind the one before.
+            if std::mem::take(&mut goes_on) {
                 begun.go_on(self.end, self.epoch);
             }
             let taken = self.take(begun, span, &name)?;

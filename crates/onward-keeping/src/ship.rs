@@ -193,7 +193,11 @@ pub async fn ship(
         let passed = match &mut shipper {
             None => match Shipper::start(dir, to, &options, quiet.clone(), env.clone()).await {
                 Ok(mut started) => {
-                    let passed = started.step().await;
+                    let mut passed = started.step().await;
+                    // What the whole folder took counts as the first pass.
+                    if let Ok(passed) = &mut passed {
+                        passed.bytes = started.copier.progress.bytes;
+                    }
                     shipper = Some(started);
                     passed
                 }

@@ -100,7 +100,7 @@ fn the_examples_of_the_guide_on_keeping_run_as_they_stand() {
 #[proves("T58")]
 fn an_export_is_imported_line_by_line_and_a_second_time_changes_nothing() {
     let place = Place::new();
-    place.run(&["queues", "declare", "q", "--attempts-max", "1"]).ok();
+    place.run(&["queues", "declare", "q", "--attempts", "1"]).ok();
     let lines: String =
         (0..20).map(|n| format!("{{\"id\":\"m{n}\",\"type\":\"t\",\"data\":1.10}}\n")).collect();
     place.run_with(&["enqueue", "q"], &lines).ok();

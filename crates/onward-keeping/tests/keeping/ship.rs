@@ -89,6 +89,12 @@ async fn a_promoted_standby_goes_on_where_shipping_ended_and_the_original_takes_
     let mut standby = Standby::open(&place.to(), &dir, SystemEnv::shared()).await.unwrap();
     // Segments may go before they are shipped: then both begin anew on a newer snapshot.
     work_and_ship(&engine, &mut shipper, 4).await;
+    standby.step().await.unwrap();
+    for number in 0..5 {
+        enqueue(&engine, &format!("followed {number}")).await;
+        let shipped = shipper.step().await.unwrap();
+        assert_eq!(standby.step().await.unwrap().position, shipped.position, "pass {number}");
+    }
     let followed = standby.step().await.unwrap();
     let held = lease(&engine).await.unwrap();
     enqueue(&engine, "last shipped").await;
