@@ -87,15 +87,26 @@ pub(crate) fn event() -> Event {
     Event { message: message(), tags: vec!["course:42".to_owned().try_into().unwrap()] }
 }
 
+/// Schedules are checked against a time at which they still have ticks.
+fn schedules() -> Vec<Op> {
+    let name: Name = "shop/nightly".parse().unwrap();
+    let template = Message { dedup_key: None, unique_key: None, due: None, expiry: None, ..message() };
+    let put = |when, until| {
+        let (catch_up, overlap) = (CatchUp::Backfill(3), Overlap::Skip);
+        let (queue, template) = (name.clone(), template.clone());
+        let schedule = Some(Box::new(Schedule { queue, template, when, catch_up, overlap, until }));
+        Op::PutSchedule { name: name.clone(), schedule }
+    };
+    vec![
+        put(ScheduleWhen::Cron { line: "0 3 * * *".into(), zone: "Europe/Zurich".into() }, None),
+        put(ScheduleWhen::Every { every_ms: 5_000, first: at(1) }, Some(at(9_000_000))),
+    ]
+}
+
 fn ops() -> Vec<Op> {
     let (inlet, id, stream): (_, _, StreamName) = (queue(), message().id, "shop/account-1".parse().unwrap());
     let key: RecordKey = "shop/x/1".try_into().unwrap();
     let (bulk, name): (_, Name) = (BulkId(u128::MAX - 1), "shop/nightly".parse().unwrap());
-    let schedule = |when| {
-        let (catch_up, overlap) = (CatchUp::Backfill(3), Overlap::Skip);
-        let (queue, template) = (name.clone(), message());
-        Some(Box::new(Schedule { queue, template, when, catch_up, overlap, until: Some(at(9)) }))
-    };
     let condition = AppendCondition {
         query: EventQuery { types: vec!["t".into()], tags: event().tags },
         after: Some(Position(u64::MAX)),
@@ -123,14 +134,6 @@ fn ops() -> Vec<Op> {
         Op::Guard(Guarded::Record { key, expect: RecordExpect::Absent }),
         Op::Guard(Guarded::Stream { stream: stream.clone(), expected: Expected::NoStream }),
         Op::Guard(Guarded::Lease { token: token() }),
-        Op::PutSchedule {
-            name: name.clone(),
-            schedule: schedule(ScheduleWhen::Cron { line: "0 3 * * *".into(), zone: "Europe/Zurich".into() }),
-        },
-        Op::PutSchedule {
-            name: name.clone(),
-            schedule: schedule(ScheduleWhen::Every { every_ms: 5, first: at(1) }),
-        },
         Op::PutSchedule { name: name.clone(), schedule: None },
         Op::Pause { inlet: inlet.clone() },
         Op::Resume { inlet: inlet.clone() },
@@ -286,7 +289,8 @@ pub(crate) fn calls() -> Vec<Call> {
     };
     let everything = Capabilities::all("x", Durability::Fsync, AtomicScope::Store, limits);
     let prepared = Prepared::check(ops(), &everything, at(i64::MAX - 2)).unwrap();
-    calls.push(Call::Submit(vec![prepared.clone(), prepared.clone()]));
+    let scheduled = Prepared::check(schedules(), &everything, at(0)).unwrap();
+    calls.push(Call::Submit(vec![prepared.clone(), prepared.clone(), scheduled]));
     calls.push(Call::Commit(prepared.by("somebody")));
     calls
 }

@@ -38,13 +38,6 @@ async fn declaring_again_is_safe_and_other_content_conflicts_unless_updated() {
 }
 
 #[tokio::test]
-#[proves("M10", "T49")]
-async fn what_is_not_in_this_release_is_refused_before_any_effect() {
-    let bench = Bench::new();
-    assert!(bench.engine.capabilities().has(Capability::Streams));
-}
-
-#[tokio::test]
 #[proves("T34")]
 async fn a_waiting_request_gets_the_message_as_soon_as_it_is_there() {
     let bench = Bench::new();
