@@ -10,6 +10,7 @@ mod looking;
 mod order;
 mod records;
 mod retry_dead;
+mod schedules;
 mod servers;
 mod streams;
 mod streams_read;
@@ -33,6 +34,7 @@ impl Suite {
             core_leases::CHECKS,
             retry_dead::CHECKS,
             time::CHECKS,
+            schedules::CHECKS,
             order::CHECKS,
             dedup::CHECKS,
             topics::CHECKS,

@@ -19,6 +19,7 @@ impl Double {
             (Fault::IgnoresCancel, Op::Cancel { .. }) => Some(Receipt::Cancelled(CancelOutcome::Cancelled)),
             (Fault::IgnoresReschedule, Op::Reschedule { .. })
             | (Fault::IgnoresPause, Op::Pause { .. })
+            | (Fault::KeepsSchedules, Op::PutSchedule { schedule: None, .. })
             | (Fault::IgnoresGuards, Op::Guard(_)) => Some(Receipt::Done),
             (Fault::IgnoresTruncate, Op::Truncate { .. }) => Some(Receipt::Done),
             (Fault::IgnoresEdit, Op::EditDead { .. }) => Some(Receipt::Edited { edition: 2 }),
@@ -90,6 +91,11 @@ impl Double {
             }
             Op::EndProcess { .. } if self.is(Fault::CommitsPastGap) => {
                 self.commit_in_flight().await?;
+                self.commit_one(op).await
+            }
+            Op::PutSchedule { name, schedule: Some(schedule) } if self.is(Fault::SchedulesTwice) => {
+                let (name, schedule) = (format!("{name}-again").parse()?, Some(schedule.clone()));
+                self.commit_one(Op::PutSchedule { name, schedule }).await?;
                 self.commit_one(op).await
             }
             Op::Progress { token, .. } if self.is(Fault::LosesProgress) => {

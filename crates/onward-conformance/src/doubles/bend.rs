@@ -2,9 +2,9 @@
 
 use super::{Double, Fault, wrapper::LONG};
 use onward_core::{
-    Cause, CauseKind, Delivery, DeliveryGuarantee, Failure, Inlet, LeaseRequest, Message, MessageState,
-    MessageView, Name, Op, OrderPolicy, Outcome, Overflow, Payload, Priority, RecordExpect, RequestId,
-    RetryDelay, StuckHead,
+    CatchUp, Cause, CauseKind, Delivery, DeliveryGuarantee, Failure, Inlet, LeaseRequest, Message,
+    MessageState, MessageView, Name, Op, OrderPolicy, Outcome, Overflow, Overlap, Payload, Priority,
+    RecordExpect, RequestId, RetryDelay, Schedule, ScheduleWhen, StuckHead,
 };
 use std::time::Duration;
 
@@ -26,11 +26,25 @@ impl Double {
             Op::EndProcess { process, .. } if self.is(Fault::IgnoresCrashes) => {
                 Op::EndProcess { process, died: false }
             }
+            Op::PutSchedule { name, schedule: Some(schedule) } => {
+                Op::PutSchedule { name, schedule: Some(Box::new(self.bend_schedule(*schedule))) }
+            }
             Op::Redrive { .. } | Op::Purge { .. } => self.bend_bulk(op),
             Op::Seek { inlet, to, mode } => self.bend_seek(inlet, to, mode),
             Op::Append { .. } => self.bend_append(op),
             other => other,
         }
+    }
+
+    fn bend_schedule(&self, mut schedule: Schedule) -> Schedule {
+        match (self.fault, &mut schedule.when) {
+            (Fault::MakesUpForAll, _) => schedule.catch_up = CatchUp::Backfill(1_000),
+            (Fault::IgnoresZone, ScheduleWhen::Cron { zone, .. }) => *zone = "UTC".into(),
+            (Fault::IgnoresOverlap, _) => schedule.overlap = Overlap::Allow,
+            (Fault::IgnoresUntil, _) => schedule.until = None,
+            _ => {}
+        }
+        schedule
     }
 
     pub(super) fn bend_message(&self, queue: Name, original: Message) -> Op {

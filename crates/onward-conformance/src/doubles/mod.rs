@@ -177,6 +177,18 @@ pub enum Fault {
     IgnoresTruncate,
     /// Queries look at types alone.
     IgnoresTags,
+    /// Each schedule is put twice, under two names.
+    SchedulesTwice,
+    /// Every missed tick is made up for.
+    MakesUpForAll,
+    /// Cron lines go by UTC.
+    IgnoresZone,
+    /// Overlap is always allowed.
+    IgnoresOverlap,
+    /// Schedules have no end.
+    IgnoresUntil,
+    /// The removal of a schedule is answered and not made.
+    KeepsSchedules,
     /// Numbers leave out what was purged.
     BooksLosePurged,
     /// What a subscription acknowledged is handed out there once more.

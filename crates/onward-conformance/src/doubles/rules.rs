@@ -120,12 +120,21 @@ doubles! {
         also append_expected_revision append_expected_by_tag_query append_same_event_twice truncated_events_are_gone
             streams_survive_crash;
     reads_forward_only: ReadsForwardOnly => read_forward_backward,
-        also as_of_time category_and_query_reads;
+        also as_of_time category_and_query_reads topic_is_read_both_ways;
     skips_an_event: SkipsAnEvent => positions_rise_and_no_committed_one_is_skipped;
     ignores_as_of: IgnoresAsOf => as_of_time;
     ignores_truncate: IgnoresTruncate => truncated_events_are_gone,
         also streams_survive_crash;
     ignores_tags: IgnoresTags => category_and_query_reads;
+    schedules_twice: SchedulesTwice => one_message_for_each_tick,
+        also tick_once_over_a_crash cron_goes_by_its_zone missed_ticks_go_by_the_policy overlap_skips_while_unfinished clock_step_fires_none_twice no_tick_after_until removed_schedule_is_silent schedule_put_again_fires_none_again;
+    makes_up_for_all: MakesUpForAll => missed_ticks_go_by_the_policy,
+        also cron_goes_by_its_zone;
+    ignores_zone: IgnoresZone => cron_goes_by_its_zone;
+    ignores_overlap: IgnoresOverlap => overlap_skips_while_unfinished;
+    ignores_until: IgnoresUntil => no_tick_after_until;
+    keeps_schedules: KeepsSchedules => removed_schedule_is_silent,
+        also missed_ticks_go_by_the_policy;
     books_lose_purged: BooksLosePurged => books_balance,
         also purge_by_selection books_of_a_subscription_balance;
     repeats_in_subscription: RepeatsInSubscription => each_once_within_a_subscription;

@@ -2,8 +2,8 @@
 
 use super::{Double, Fault};
 use onward_core::{
-    Delivery, Direction, Error, EventRead, Filter, Inlet, LeaseRequest, Message, MessageId, Name, Op,
-    OrderPolicy, Outcome, Receipt, Result, SeekMode, SeekTo, StartFrom, TopologyChange,
+    Delivery, Direction, Error, EventRead, EventScope, Filter, Inlet, LeaseRequest, Message, MessageId, Name,
+    Op, OrderPolicy, Outcome, Receipt, Result, SeekMode, SeekTo, StartFrom, TopologyChange,
 };
 
 impl Double {
@@ -47,7 +47,9 @@ impl Double {
 
     pub(super) fn bend_read(&self, read: EventRead) -> EventRead {
         match self.fault {
-            Fault::ReadsTopicsForward => EventRead { direction: Direction::Forward, ..read },
+            Fault::ReadsTopicsForward if matches!(read.scope, EventScope::Topic(_)) => {
+                EventRead { direction: Direction::Forward, ..read }
+            }
             _ => read,
         }
     }

@@ -39,6 +39,10 @@ impl Model {
             Op::EndProcess { process, died } => {
                 Receipt::ProcessEnded { leases: self.end_process(process, *died, now) }
             }
+            Op::PutSchedule { name, schedule } => {
+                self.put_schedule(name, schedule.as_deref(), now)?;
+                Receipt::Done
+            }
             Op::Pause { inlet } => self.set_paused(inlet, true)?,
             Op::Resume { inlet } => self.set_paused(inlet, false)?,
             Op::EditDead { inlet, id, edit } => Receipt::Edited { edition: self.edit(inlet, id, edit)? },
@@ -133,9 +137,9 @@ impl Model {
             filters: self.queues.iter().filter_map(filter).collect(),
             topics: self.topics.iter().map(|t| (t.name.clone(), t.config.clone())).collect(),
             kept: self.topics.iter().map(|t| t.keeps(&self.queues)).collect(),
-            schedules: Vec::new(),
             inlets: self.queues.iter().map(|q| (q.inlet.clone(), q.config.clone())).collect(),
             paused: self.queues.iter().filter(|q| q.paused).map(|q| q.inlet.clone()).collect(),
+            schedules: self.schedule_views(),
         }
     }
 

@@ -3,10 +3,10 @@
 use super::{Model, Now};
 use futures::future::Either;
 use onward_core::{
-    AtomicScope, BoxStream, Capabilities, Capability, Delivery, Durability, Engine, EngineLimits, Env, Error,
-    EventRead, EventScope, EventSlice, Extended, Fut, Health, Hint, Inlet, Interest, LEASE_COUNT_MAX,
-    LeaseRequest, LeaseToken, MessageQuery, MessageView, OPS_MAX, Op, PAYLOAD_BYTES_CEILING, Page, Prepared,
-    Receipt, Record, RecordQuery, Result, Stats, Topology, TopologyChange, TopologyDiff,
+    AtomicScope, BoxStream, Capabilities, Delivery, Durability, Engine, EngineLimits, Env, Error, EventRead,
+    EventScope, EventSlice, Extended, Fut, Health, Hint, Inlet, Interest, LEASE_COUNT_MAX, LeaseRequest,
+    LeaseToken, MessageQuery, MessageView, OPS_MAX, Op, PAYLOAD_BYTES_CEILING, Page, Prepared, Receipt,
+    Record, RecordQuery, Result, Stats, Topology, TopologyChange, TopologyDiff,
 };
 use parking_lot::Mutex;
 use std::{
@@ -106,10 +106,7 @@ impl Engine for ModelEngine {
             dedup_window_max: None,
             ops_max: OPS_MAX,
         };
-        use Capability as C;
-        let none = [C::Schedules];
-        let all = Capabilities::all("model", Durability::OsBuffer, AtomicScope::Store, limits);
-        none.into_iter().fold(all, |all, capability| all.refuse(capability, "the model has no schedules"))
+        Capabilities::all("model", Durability::OsBuffer, AtomicScope::Store, limits)
     }
 
     fn prepare(&self, ops: Vec<Op>) -> Result<Prepared> {

@@ -12,6 +12,7 @@ mod harness;
 mod item;
 mod queue;
 mod records;
+mod schedules;
 mod streams;
 mod topics;
 
@@ -55,6 +56,9 @@ pub(crate) struct Model {
     pub(crate) events: Vec<streams::Kept>,
     pub(crate) bulks: Vec<(BulkId, BulkReport)>,
     pub(crate) epoch: u64,
+    pub(crate) schedules: Vec<schedules::Scheduled>,
+    /// What the clock of schedules last showed, and when.
+    schedule_clock: Option<(Timestamp, Duration)>,
     serial: u64,
     /// Whose turn it is among the inlets of a request.
     turn: usize,
@@ -159,5 +163,6 @@ impl Model {
         for record in &mut self.records {
             record.tick(now);
         }
+        self.tick_schedules(now);
     }
 }
