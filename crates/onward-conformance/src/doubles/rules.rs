@@ -36,7 +36,7 @@ doubles! {
     waits_instead_of_setting_aside: WaitsInsteadOfSettingAside => stuck_head_set_aside,
         also set_aside_redriven_in_order;
     batch_backward: BatchBackward => fifo_with_one_consumer,
-        also out_of_order_ack full_queue_sheds_lowest purge_by_selection rebalance_never_commits_past_gap;
+        also out_of_order_ack full_queue_sheds_lowest purge_by_selection rebalance_never_commits_past_gap missed_ticks_go_by_the_policy;
     ignores_priority: IgnoresPriority => priority_order_and_ageing,
         also full_queue_sheds_lowest;
     never_ages: NeverAges => priority_order_and_ageing;
