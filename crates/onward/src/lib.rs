@@ -30,6 +30,9 @@ pub use spacing::Spaced;
 pub use verify::{OpenReport, Verified, verify};
 pub use view_json::{envelope_json, event_json, payload_json, view_json};
 
+#[cfg(feature = "postgres")]
+pub use onward_postgres as postgres;
+
 pub use onward_core as core;
 pub use onward_core::{
     Delivery, Engine, Env, Error, ErrorKind, Filter, Inlet, InletConfig, Message, MessageId, Name, Op,
