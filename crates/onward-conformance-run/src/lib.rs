@@ -3,13 +3,11 @@
 mod client;
 mod folder;
 mod memory;
-mod postgres;
 mod server;
 
 pub use client::OverSocket;
 pub use folder::Embedded;
 pub use memory::Memory;
-pub use postgres::Postgres;
 pub use server::{SERVE, serve};
 
 use onward_conformance::{Harness, model::ModelHarness};
@@ -18,7 +16,7 @@ use std::path::PathBuf;
 /// Every engine that the suite runs on; `program` is the binary `conformance`, which is the client's server too.
 pub fn harnesses(program: PathBuf) -> Vec<Box<dyn Harness>> {
     let client = OverSocket::new(program);
-    vec![Box::new(Embedded), Box::new(Memory), Box::new(client), Box::new(Postgres), Box::new(ModelHarness)]
+    vec![Box::new(Embedded), Box::new(Memory), Box::new(client), Box::new(ModelHarness)]
 }
 
 /// The engine that is run only when it is asked for by name.

@@ -1,7 +1,7 @@
 //! The suite on every engine here, one test for each engine and group. What a check proves stands in its own data.
 
 use onward_conformance::{Harness, Need, Options, Status, Suite, run};
-use onward_conformance_run::{Embedded, Memory, OverSocket, Postgres, harnesses};
+use onward_conformance_run::{Embedded, Memory, OverSocket, harnesses};
 use onward_core::Capability;
 use onward_proves::proves;
 use std::{path::PathBuf, time::Duration};
@@ -41,7 +41,6 @@ macro_rules! groups {
 groups! { memory: Memory; core, retry_dead, time, order, dedup, topics, limits, records, transactions, looking, lifecycle, model, stress }
 groups! { embedded: Embedded; core, retry_dead, time, order, dedup, topics, limits, records, transactions, looking, lifecycle, model, stress }
 groups! { client: OverSocket::new(program()); core, retry_dead, time, order, dedup, topics, limits, records, transactions, looking, lifecycle, model, stress }
-groups! { postgres: Postgres; core, retry_dead, time, order, dedup, topics, limits, records, transactions, looking, lifecycle, model, stress }
 
 #[proves("T59")]
 #[tokio::test(flavor = "multi_thread")]

@@ -32,7 +32,6 @@ const OPTIONS: [&str; 6] = ["worker", "role", "wait_ms", "durability", "ship", "
 enum Target {
     Memory,
     Embedded { folder: String, options: FolderOptions },
-    Postgres(String),
 }
 
 /// Opens a data folder with this machine's clock: made when it is not there, shared with whatever process has it open.
@@ -53,7 +52,7 @@ pub async fn connect(url: &str) -> Result<Onward> {
     Ok(Onward::new(engine_at(url, env.clone()).await?, env))
 }
 
-/// The engine that a URL names: `memory:`, `embedded:DIR` or a plain path, and by feature `postgres://...`.
+/// The engine that a URL names: `memory:`, `embedded:DIR` or a plain path.
 ///
 /// Options of `embedded`: `worker=NAME`; `role=any` or `role=host`; `wait_ms=N`, how long a call waits for the next
 /// host; `durability=fsync` or `durability=os-buffer`, where this process becomes the host; `ship=DEST` and
@@ -66,19 +65,7 @@ pub async fn engine_at(url: &str, env: Arc<dyn Env>) -> Result<Arc<dyn Engine>> 
     match parse(url)? {
         Target::Memory => memory(env),
         Target::Embedded { folder, options } => open_folder(folder, options, env).await.map(|f| f as _),
-        Target::Postgres(url) => postgres(&url, env).await,
     }
-}
-
-#[cfg(feature = "postgres")]
-async fn postgres(url: &str, env: Arc<dyn Env>) -> Result<Arc<dyn Engine>> {
-    use onward_postgres::{PostgresEngine, PostgresOptions};
-    Ok(Arc::new(PostgresEngine::connect(PostgresOptions::parse(url)?, env).await?))
-}
-
-#[cfg(not(feature = "postgres"))]
-async fn postgres(_: &str, _: Arc<dyn Env>) -> Result<Arc<dyn Engine>> {
-    Err(missing("postgres", "postgres"))
 }
 
 /// Opens a data folder with its embedded engine, as its host or as a client of its host.
@@ -183,9 +170,6 @@ fn parse(url: &str) -> Result<Target> {
         Some(("memory", "")) if query.is_empty() => Ok(Target::Memory),
         Some(("memory", _)) => Err(Error::invalid("takes nothing after the colon").at("`memory:`")),
         Some(("embedded", folder)) => embedded_target(folder, query),
-        Some(("postgres" | "postgresql", _)) if cfg!(feature = "postgres") => {
-            Ok(Target::Postgres(url.into()))
-        }
         Some((scheme, _)) => Err(unknown_scheme(scheme)),
     }
 }
@@ -296,8 +280,8 @@ mod tests {
     #[test]
     #[proves("T49")]
     fn an_engine_that_is_not_built_in_is_unsupported_and_names_its_feature() {
-        let error = refused("mysql://localhost/x");
+        let error = refused("postgres://localhost/x");
         assert_eq!(error.kind(), ErrorKind::Unsupported);
-        assert!(error.mend_text().is_some_and(|text| text.contains("feature `mysql`")), "{error}");
+        assert!(error.mend_text().is_some_and(|text| text.contains("feature `postgres`")), "{error}");
     }
 }

@@ -66,8 +66,8 @@ const LAYERS: &[Layer] = &[
     Layer {
         name: "onward-conformance-run",
         on: &[
-            "onward-core", "onward-env", "onward-conformance", "onward-embedded", "onward-client", "onward-postgres",
-            "onward-sim", "onward",
+            "onward-core", "onward-env", "onward-conformance", "onward-embedded", "onward-client", "onward-sim",
+            "onward",
         ],
         why: "it makes the engines that the suite runs on",
     },

@@ -2,7 +2,7 @@
 
 use onward_core::{CauseKind, ErrorKind, Failure, Payload, RetryHint, RetryPolicy};
 use serde::Serialize;
-use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
+use std::{error::Error as StdError, fmt, time::Duration};
 
 /// Any error that can be sent between threads; what every error here is made from.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
@@ -79,25 +79,20 @@ pub enum Class {
 ///
 /// An [`onward_core::Error`] knows itself whether repeating helps: one that is `Invalid` or `Unsupported` is
 /// permanent.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Error {
     class: Option<Class>,
-    source: Arc<dyn StdError + Send + Sync>,
+    source: BoxError,
 }
 
 impl Error {
     fn classed(class: Class, source: impl Into<BoxError>) -> Self {
-        Self { class: Some(class), source: source.into().into() }
+        Self { class: Some(class), source: source.into() }
     }
 
     /// The error that it was made from.
     pub fn source(&self) -> &(dyn StdError + Send + Sync + 'static) {
         &*self.source
-    }
-
-    /// One that nobody sorted yet.
-    pub(crate) fn unsorted(source: BoxError) -> Self {
-        Self { class: None, source: source.into() }
     }
 
     /// What the handler said is to become of the message, if it said so.
@@ -141,7 +136,7 @@ impl fmt::Display for Error {
 
 impl<E: StdError + Send + Sync + 'static> From<E> for Error {
     fn from(error: E) -> Self {
-        Self { class: None, source: Arc::new(error) }
+        Self { class: None, source: error.into() }
     }
 }
 

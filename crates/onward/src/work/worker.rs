@@ -1,25 +1,18 @@
 //! The worker: what it handles, its bounds, and how it is run.
 
 use super::{
-    ALERT_AGE_DEFAULT, Adaptive, DeadAlarm, IntoHandling, Monitor, Report, Warning,
-    adaptive::Limit,
+    DeadAlarm, IntoHandling, Report, Warning,
     alarm::{Alarm, OnDead},
     attempt::Shared,
     guards,
     routes::Routes,
     run::Runner,
-    settle::answered,
     states::States,
     stop_signal,
-    watching::{Alerts, OnAlert},
 };
 use crate::Onward;
-use onward_core::{Books, Capability, Error, Inlet, LEASE_COUNT_MAX, Result};
-use std::{
-    future::Future,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use onward_core::{Capability, Error, Inlet, LEASE_COUNT_MAX, Result};
+use std::{future::Future, sync::Arc, time::Duration};
 use tokio::sync::watch;
 
 /// Handlers that run at once where nothing else is said.
@@ -52,20 +45,16 @@ pub struct Worker {
     pub(crate) options: Options,
     states: States,
     problem: Option<Error>,
-    pub(crate) hears: Hears,
-    pub(crate) monitor: Monitor,
+    on_dead: OnDeadSlot,
 }
 
-/// Callbacks; they have no shape to show.
+/// A callback; it has no shape to show.
 #[derive(Default)]
-pub(crate) struct Hears {
-    on_dead: Option<OnDead>,
-    pub(crate) on_alert: Option<OnAlert>,
-}
+struct OnDeadSlot(Option<OnDead>);
 
-impl std::fmt::Debug for Hears {
+impl std::fmt::Debug for OnDeadSlot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "on_dead: {}, on_alert: {}", self.on_dead.is_some(), self.on_alert.is_some())
+        f.write_str(if self.0.is_some() { "set" } else { "unset" })
     }
 }
 
@@ -81,8 +70,6 @@ pub(crate) struct Options {
     pub(crate) lease: Option<Duration>,
     pub(crate) unknown_releases_max: u32,
     pub(crate) leave_other_types: bool,
-    pub(crate) adaptive: Option<Adaptive>,
-    pub(crate) alert_age: Duration,
 }
 
 impl Worker {
@@ -98,12 +85,9 @@ impl Worker {
             lease: None,
             unknown_releases_max: UNKNOWN_RELEASES_DEFAULT,
             leave_other_types: false,
-            adaptive: None,
-            alert_age: ALERT_AGE_DEFAULT,
         };
-        let (states, hears, monitor) =
-            (States::default(), Hears::default(), Monitor::new(onward.env().clone()));
-        Self { onward: onward.clone(), options, states, problem: None, hears, monitor }
+        let (states, on_dead) = (States::default(), OnDeadSlot::default());
+        Self { onward: onward.clone(), options, states, problem: None, on_dead }
     }
 
     /// Handles messages of a queue, or of a subscription (`topic:subscription`).
@@ -193,7 +177,7 @@ impl Worker {
 
     /// Is told when there are new dead letters, besides the log.
     pub fn on_dead(mut self, tell: impl Fn(&DeadAlarm) + Send + Sync + 'static) -> Self {
-        self.hears.on_dead = Some(Arc::new(tell));
+        self.on_dead = OnDeadSlot(Some(Arc::new(tell)));
         self
     }
 
@@ -214,8 +198,7 @@ impl Worker {
                     .mend("name its types with `handler(f).kind(..)`"));
             }
         }
-        let topology = answered(&self.onward, "asking what exists", engine.topology()).await?;
-        guards::check(&self.options.routes, &self.states, &topology, &capabilities)
+        guards::check(&self.options.routes, &self.states, &engine.topology().await?, &capabilities)
     }
 
     /// Runs until SIGTERM or SIGINT (Ctrl-C), then stops gracefully.
@@ -238,17 +221,10 @@ impl Worker {
         for warning in self.check().await? {
             tracing::warn!(inlet = %warning.inlet, "{}", warning.what);
         }
-        let (most, adaptive) = (self.options.concurrency, self.options.adaptive);
-        self.monitor.begin(most, adaptive.map(|rules| Limit::new(rules, most)));
-        let heard = self.hears.on_dead.is_some() || self.hears.on_alert.is_some();
-        let alerts = Arc::new(Alerts::new(self.hears.on_alert, heard));
         let shared = Arc::new(Shared {
             onward: self.onward,
             states: Arc::new(self.states),
-            alarm: Alarm::new(self.hears.on_dead, alerts.clone()),
-            alerts,
-            monitor: self.monitor,
-            attempts_max: OnceLock::new(),
+            alarm: Alarm::new(self.on_dead.0),
             interrupt: watch::Sender::new(false),
             grace: self.options.grace,
         });
@@ -260,23 +236,11 @@ impl Worker {
     /// # Errors
     /// As [`Worker::run_until`].
     pub async fn run_until_empty(self) -> Result<Report> {
-        self.run_while(|books| books.waiting + books.delayed + books.leased > 0).await
-    }
-
-    /// Runs until nothing is waiting or running in its inlets; what is delayed stays for later.
-    ///
-    /// # Errors
-    /// As [`Worker::run_until`].
-    pub async fn run_until_none_due(self) -> Result<Report> {
-        self.run_while(|books| books.waiting + books.leased > 0).await
-    }
-
-    async fn run_while(self, more: fn(&Books) -> bool) -> Result<Report> {
         let (onward, inlets) =
             (self.onward.clone(), self.options.routes.inlets.keys().cloned().collect::<Vec<_>>());
         self.run_until(async move {
             // An engine that can't be asked now is asked again; the worker itself ends when it never can.
-            while any(&onward, &inlets, more).await.unwrap_or(true) {
+            while !is_empty(&onward, &inlets).await.unwrap_or(false) {
                 onward.env().sleep(LOOK_EVERY).await;
             }
         })
@@ -290,7 +254,7 @@ impl Worker {
     }
 }
 
-async fn any(onward: &Onward, inlets: &[Inlet], more: fn(&Books) -> bool) -> Result<bool> {
-    let all = answered(onward, "asking for numbers", onward.engine().stats(inlets.to_vec())).await?;
-    Ok(all.iter().any(|stats| more(&stats.books)))
+async fn is_empty(onward: &Onward, inlets: &[Inlet]) -> Result<bool> {
+    let all = onward.engine().stats(inlets.to_vec()).await?;
+    Ok(all.iter().all(|stats| stats.books.waiting + stats.books.delayed + stats.books.leased == 0))
 }
