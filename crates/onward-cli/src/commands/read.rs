@@ -54,6 +54,7 @@ pub(crate) struct Args {
     backward: bool,
     /// Begin at this revision of the stream
     #[arg(long, value_name = "N", requires = "stream", group = "begin")]
+    #[arg(conflicts_with_all = ["category", "tag", "kind", "all"])]
     from_revision: Option<u64>,
     /// Begin at this position
     #[arg(long, value_name = "N", group = "begin")]
