@@ -245,7 +245,12 @@ impl<'a> Sender<'a> {
     fn give_up(&self, error: Error) -> Failure {
         self.sum_up();
         self.context.out.note("what follows was not sent; send it again when the cause is mended");
-        error.into()
+        let (mut failure, health) = (Failure::from(error), self.engine.health());
+        // Whether the last write was lost or refused, its cause is the disk, and the exit code says so.
+        if failure.exit == Exit::Unavailable && health.readable && !health.writable {
+            failure.exit = Exit::Storage;
+        }
+        failure
     }
 
     /// Says what became of all of them.
