@@ -3,10 +3,10 @@
 use crate::server::Server;
 use onward_client::{Client, ClientOptions};
 use onward_conformance::{Answer, Clock, Harness, Later, SteppedEnv, Stop, Subject};
-use onward_core::{Engine, Env};
+use onward_core::{Engine, Env, Timestamp};
 use onward_env::SystemEnv;
 use parking_lot::Mutex;
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{future::Future, path::PathBuf, pin::Pin, sync::Arc, time::Duration};
 use tempfile::TempDir;
 
 /// Makes clients, each with a server process on an empty folder.
@@ -44,7 +44,7 @@ impl Harness for OverSocket {
                 }
             });
             *server.lock() = Some(Server::start(&self.program, folder.path(), &env)?);
-            let engine = connect(&folder).await?;
+            let engine = connect(&folder, &env).await?;
             let program = self.program.clone();
             Ok(Box::new(Connected { engine, server, env, program, folder }) as Box<dyn Subject>)
         })
@@ -59,8 +59,33 @@ struct Connected {
     folder: TempDir,
 }
 
-async fn connect(folder: &TempDir) -> Answer<Arc<dyn Engine>> {
-    let env: Arc<dyn Env> = SystemEnv::shared();
+/// The wall clock of the server, since what is due is checked by the client too, and real waiting.
+#[derive(Debug)]
+struct ClientEnv {
+    wall: SteppedEnv,
+    real: Arc<dyn Env>,
+}
+
+impl Env for ClientEnv {
+    fn now(&self) -> Timestamp {
+        self.wall.now()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.real.monotonic()
+    }
+
+    fn random(&self) -> u64 {
+        self.real.random()
+    }
+
+    fn sleep(&self, span: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        self.real.sleep(span)
+    }
+}
+
+async fn connect(folder: &TempDir, wall: &SteppedEnv) -> Answer<Arc<dyn Engine>> {
+    let env: Arc<dyn Env> = Arc::new(ClientEnv { wall: wall.clone(), real: SystemEnv::shared() });
     let options = ClientOptions::new("conformance", &*env);
     Ok(Arc::new(Client::connect(Server::socket(folder.path()), options, env).await?))
 }
@@ -92,7 +117,7 @@ impl Subject for Connected {
             self.engine.close(Duration::from_secs(5)).await?;
             self.end(Server::stop);
             self.start()?;
-            self.engine = connect(&self.folder).await?;
+            self.engine = connect(&self.folder, &self.env).await?;
             Ok(())
         })
     }
@@ -101,13 +126,13 @@ impl Subject for Connected {
         Box::pin(async {
             self.end(Server::kill);
             self.start()?;
-            self.engine = connect(&self.folder).await?;
+            self.engine = connect(&self.folder, &self.env).await?;
             Ok(())
         })
     }
 
     fn second(&mut self) -> Later<'_, Answer<Arc<dyn Engine>>> {
-        Box::pin(connect(&self.folder))
+        Box::pin(connect(&self.folder, &self.env))
     }
 
     fn bounce_server(&mut self) -> Later<'_, Answer<()>> {

@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 
 #[tokio::test]
 async fn every_double_is_caught_by_its_own_check_and_by_no_other() {
-    let options = Options { messages: 400, seeds: 1, check_max: Duration::from_secs(20) };
+    let options = Options { messages: 400, seeds: 1, check_max: Duration::from_secs(120) };
     let mut wrong = Vec::new();
     for rule in DOUBLES {
         let caught = catch(Arc::new(ModelHarness), rule, &options).await;
