@@ -38,9 +38,27 @@ macro_rules! groups {
     };
 }
 
-groups! { memory: Memory; core, retry_dead, time, order, dedup, topics, limits, records, transactions, looking, lifecycle, model, stress }
-groups! { embedded: Embedded; core, retry_dead, time, order, dedup, topics, limits, records, transactions, looking, lifecycle, model, stress }
-groups! { client: OverSocket::new(program()); core, retry_dead, time, order, dedup, topics, limits, records, transactions, looking, lifecycle, model, stress }
+/// The same groups on every engine, and a list of them.
+macro_rules! on_every_engine {
+    ($($group:ident),+) => {
+        groups! { memory: Memory; $($group),+ }
+        groups! { embedded: Embedded; $($group),+ }
+        groups! { client: OverSocket::new(program()); $($group),+ }
+
+        const GROUPS: &[&str] = &[$(stringify!($group)),+];
+    };
+}
+
+on_every_engine! {
+    core, retry_dead, time, schedules, order, dedup, topics, limits, claim_check, records, streams, transactions,
+    looking, lifecycle, model, stress
+}
+
+#[test]
+fn no_group_of_the_suite_is_left_out_here() {
+    let left_out: Vec<_> = Suite::checks().filter(|check| !GROUPS.contains(&check.group)).collect();
+    assert!(left_out.is_empty(), "no test runs {left_out:?}");
+}
 
 #[proves("T59")]
 #[tokio::test(flavor = "multi_thread")]

@@ -176,6 +176,11 @@ impl Bench {
 
     /// The delivery that this request gets within [`PATIENCE`].
     pub(crate) async fn await_request(&self, request: LeaseRequest) -> Answer<Delivery> {
+        self.await_from(&*self.engine(), request).await
+    }
+
+    /// The same from an engine that wraps the one under test.
+    pub(crate) async fn await_from(&self, engine: &dyn Engine, request: LeaseRequest) -> Answer<Delivery> {
         let start = self.monotonic();
         while self.monotonic().saturating_sub(start) < PATIENCE {
             let wait = match self.clock {
@@ -184,7 +189,7 @@ impl Bench {
             };
             let request_id = RequestId::generate(self.env());
             let request = LeaseRequest { wait, request_id, ..request.clone() };
-            if let Some(delivery) = self.engine().lease(request).await?.into_iter().next() {
+            if let Some(delivery) = engine.lease(request).await?.into_iter().next() {
                 return Ok(delivery);
             }
             self.pass(self.step(self.monotonic() - start)).await;

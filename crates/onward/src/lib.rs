@@ -17,6 +17,7 @@ pub use handle::{IntoMessage, Onward, UNKNOWN_REPEATS_MAX};
 pub use onward_client::this_process;
 #[cfg(feature = "embedded")]
 pub use onward_keeping as keeping;
+pub use onward_patterns::{Destination, claim_check};
 pub use process::Process;
 #[cfg(feature = "embedded")]
 pub use verify::{OpenReport, Verified, verify};
@@ -33,3 +34,6 @@ pub use onward_env::SystemEnv;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/pubsub.md")]
 mod guide {}
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/patterns.md")]
+mod patterns_guide {}

@@ -26,6 +26,11 @@ const LAYERS: &[Layer] = &[
         why: "it keeps the embedded engine's folders, and no other engine's",
     },
     Layer { name: "onward-client", on: ENGINE, why: ENGINE_WHY },
+    Layer {
+        name: "onward-patterns",
+        on: &["onward-core"],
+        why: "a pattern is made of the seam's own operations, and knows no engine",
+    },
     Layer { name: "onward-postgres", on: ENGINE, why: ENGINE_WHY },
     Layer { name: "onward-mysql", on: ENGINE, why: ENGINE_WHY },
     Layer { name: "onward-sqlite", on: ENGINE, why: ENGINE_WHY },
@@ -37,8 +42,8 @@ const LAYERS: &[Layer] = &[
     Layer {
         name: "onward",
         on: &[
-            "onward-core", "onward-env", "onward-embedded", "onward-keeping", "onward-client", "onward-postgres",
-            "onward-mysql",
+            "onward-core", "onward-env", "onward-embedded", "onward-keeping", "onward-client", "onward-patterns",
+            "onward-postgres", "onward-mysql",
             "onward-sqlite", "onward-redis", "onward-rabbitmq", "onward-kafka", "onward-nats", "onward-aws",
         ],
         why: "what users import knows the engines, not the server or the command",
@@ -60,8 +65,8 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         name: "onward-conformance",
-        on: &["onward-core", "onward-env"],
-        why: "its library judges by the seam alone",
+        on: &["onward-core", "onward-env", "onward-patterns"],
+        why: "its library judges by the seam, and what is made of it, alone",
     },
     Layer {
         name: "onward-conformance-run",

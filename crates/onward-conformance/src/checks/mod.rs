@@ -1,6 +1,7 @@
 //! Every check, once, by group.
 
 mod agreement;
+mod claim_check;
 mod core_leases;
 mod core_messages;
 mod dedup;
@@ -39,6 +40,7 @@ impl Suite {
             dedup::CHECKS,
             topics::CHECKS,
             limits::CHECKS,
+            claim_check::CHECKS,
             records::CHECKS,
             streams::CHECKS,
             streams_read::CHECKS,

@@ -11,7 +11,7 @@ use onward_core::{
 mod order;
 mod retention;
 mod rewind;
-mod support;
+pub(super) mod support;
 
 use order::{
     key_order_in_a_subscription, rebalance_never_commits_past_gap, subscription_retries_and_dead_letters,

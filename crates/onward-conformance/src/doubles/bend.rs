@@ -13,6 +13,10 @@ impl Double {
     pub(super) fn bend(&self, op: Op) -> Op {
         match op {
             Op::Enqueue { queue, message } => self.bend_message(queue, *message),
+            Op::Publish { topic, mut message } if self.is(Fault::DropsPatternHeaders) => {
+                drop_pattern_headers(&mut message);
+                Op::Publish { topic, message }
+            }
             Op::Settle { token, outcome } => Op::Settle { outcome: self.bend_outcome(outcome), token },
             Op::PutRecord { key, value, expect, ttl } => Op::PutRecord {
                 key,
@@ -61,6 +65,7 @@ impl Double {
                 let ascii = |text: String| text.chars().filter(char::is_ascii).collect::<String>();
                 message.headers = message.headers.into_iter().map(|(n, v)| (n, ascii(v))).collect();
             }
+            Fault::DropsPatternHeaders => drop_pattern_headers(&mut message),
             Fault::CutsOversize => message.data = self.cut(&queue, &message),
             _ => {}
         }
@@ -207,6 +212,10 @@ impl Double {
 
 fn keep_last(causes: &mut Vec<Cause>) {
     causes.drain(..causes.len().saturating_sub(1));
+}
+
+fn drop_pattern_headers(message: &mut Message) {
+    message.headers.retain(|name, _| !name.starts_with("onward-"));
 }
 
 fn until_nul(data: &Payload) -> Payload {

@@ -73,6 +73,10 @@ pub enum Fault {
     EndsAtNul,
     /// Headers lose what is not ASCII.
     AsciiHeaders,
+    /// Headers that patterns set are left out.
+    DropsPatternHeaders,
+    /// A message that is leased is not found by its id.
+    HidesLeased,
     /// A dead letter loses its headers.
     DeadLetterLosesHeaders,
     /// A message rejected as undecodable is done, not dead.

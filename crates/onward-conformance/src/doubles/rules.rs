@@ -25,7 +25,8 @@ doubles! {
     no_delay_on_retry: NoDelayOnRetry => retry_requeues_after_delay,
         also delay_survives_crash clock_jump key_waits_while_retrying other_keys_progress books_balance key_order_in_a_subscription;
     forgets_dedup: ForgetsDedup => same_id_in_window_once,
-        also window_expires retry_returns_original_position dedup_key_stands_for_id dedup_survives_crash full_queue_rejects_or_blocks;
+        also window_expires retry_returns_original_position dedup_key_stands_for_id dedup_survives_crash full_queue_rejects_or_blocks
+            claim_check_roundtrip_and_collection;
     ignores_fingerprint: IgnoresFingerprint => same_id_other_body_conflicts;
     dedups_over_queues: DedupsOverQueues => dedup_is_per_queue,
         also window_expires;
@@ -48,6 +49,10 @@ doubles! {
         also dead_letter_keeps_body_headers_id_causes;
     ascii_headers: AsciiHeaders => headers_roundtrip_unicode,
         also dead_letter_keeps_body_headers_id_causes;
+    drops_pattern_headers: DropsPatternHeaders => claim_check_roundtrip_and_collection,
+        also claim_check_over_topics;
+    hides_leased: HidesLeased => claim_check_roundtrip_and_collection,
+        also claim_check_over_topics;
     dead_letter_loses_headers: DeadLetterLosesHeaders => dead_letter_keeps_body_headers_id_causes,
         also subscription_retries_and_dead_letters;
     drops_undecodable: DropsUndecodable => permanent_goes_at_once;
@@ -139,7 +144,7 @@ doubles! {
         also purge_by_selection books_of_a_subscription_balance;
     repeats_in_subscription: RepeatsInSubscription => each_once_within_a_subscription;
     shares_across_subscriptions: SharesAcrossSubscriptions => every_subscription_gets_all,
-        also late_subscription_start_policy rewind_fill_gaps_skips_processed slow_subscription_blocks_nobody filter_by_type_and_attribute subscription_retries_and_dead_letters retention_by_age retention_by_size;
+        also late_subscription_start_policy rewind_fill_gaps_skips_processed slow_subscription_blocks_nobody filter_by_type_and_attribute subscription_retries_and_dead_letters retention_by_age retention_by_size claim_check_over_topics;
     publishes_twice: PublishesTwice => published_twice_is_one;
     starts_now: StartsNow => late_subscription_start_policy,
         also unknown_position_refused retention_by_size;
@@ -156,7 +161,8 @@ doubles! {
     ignores_filter: IgnoresFilter => filter_by_type_and_attribute;
     subscriptions_unordered: SubscriptionsUnordered => key_order_in_a_subscription;
     subscriptions_retry_for_ever: SubscriptionsRetryForEver => subscription_retries_and_dead_letters;
-    ignores_retention_age: IgnoresRetentionAge => retention_by_age;
+    ignores_retention_age: IgnoresRetentionAge => retention_by_age,
+        also claim_check_over_topics;
     ignores_retention_bytes: IgnoresRetentionBytes => retention_by_size,
         also books_of_a_subscription_balance;
     books_lose_shed: BooksLoseShed => books_of_a_subscription_balance,

@@ -3,9 +3,10 @@
 
 use super::Fault;
 use onward_core::{
-    Accepted, BoxStream, Capabilities, Cursor, Delivery, Engine, Error, EventRead, EventSlice, Extended, Fut,
-    Health, Hint, Inlet, Interest, LeaseRequest, LeaseToken, Message, MessageId, MessageQuery, MessageView,
-    Op, Page, Prepared, Receipt, Record, RecordQuery, Result, Stats, Topology, TopologyChange, TopologyDiff,
+    Accepted, BoxStream, Capabilities, Cursor, Delivery, Engine, Error, EventRead, EventSlice, Extended,
+    FindBy, Fut, Health, Hint, Inlet, Interest, LeaseRequest, LeaseToken, Message, MessageId, MessageQuery,
+    MessageState, MessageView, Op, Page, Prepared, Receipt, Record, RecordQuery, Result, Stats, Topology,
+    TopologyChange, TopologyDiff,
 };
 use parking_lot::Mutex;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -136,7 +137,11 @@ impl Engine for Double {
 
     fn find(&self, query: MessageQuery) -> Fut<'_, Page<MessageView>> {
         Box::pin(async move {
-            let page = self.inner.find(query).await?;
+            let by_id = matches!(query.by, FindBy::Id(_));
+            let mut page = self.inner.find(query).await?;
+            if self.is(Fault::HidesLeased) && by_id {
+                page.items.retain(|view| view.state != MessageState::Leased);
+            }
             Ok(Page { items: page.items.into_iter().map(|v| self.bend_view(v)).collect(), next: page.next })
         })
     }

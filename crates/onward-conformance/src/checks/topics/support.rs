@@ -15,14 +15,14 @@ pub(super) fn keeping() -> TopicConfig {
 }
 
 /// A subscription of a topic of its own.
-pub(super) struct Sub {
-    pub(super) topic: Name,
-    pub(super) inlet: Inlet,
+pub(in crate::checks) struct Sub {
+    pub(in crate::checks) topic: Name,
+    pub(in crate::checks) inlet: Inlet,
 }
 
 impl Sub {
     /// A new topic with one subscription.
-    pub(super) async fn new(b: &Bench, topic: TopicConfig, config: InletConfig) -> Result<Self> {
+    pub(in crate::checks) async fn new(b: &Bench, topic: TopicConfig, config: InletConfig) -> Result<Self> {
         let name: Name = format!("check-{}", b.next()).parse()?;
         let change = TopologyChange::Topic { name: name.clone(), config: topic, update: false };
         b.engine().declare(change).await?;
@@ -61,7 +61,7 @@ impl Sub {
         Self::declare(b, &self.topic, name, config, filter, start).await
     }
 
-    pub(super) async fn beside(&self, b: &Bench, name: &str) -> Result<Self> {
+    pub(in crate::checks) async fn beside(&self, b: &Bench, name: &str) -> Result<Self> {
         self.declare_beside(b, name, crate::bench::rules(), Filter::default(), StartFrom::Now).await
     }
 
