@@ -98,7 +98,7 @@ impl Slice {
 const WEIGHT_MAX: usize = 32 << 20;
 
 /// Checks what a read asks for.
-fn check(read: &EventRead) -> Result<()> {
+pub(super) fn check(read: &EventRead) -> Result<()> {
     if !(1..=EVENTS_MAX).contains(&read.limit) {
         return Err(Error::invalid(format!("is {}", read.limit))
             .at("`limit`")

@@ -1,10 +1,10 @@
 //! Reading what a topic keeps, in slices, both ways. It hands nothing out.
 
-use super::Core;
+use super::{Core, events::check};
 use crate::{Store, TopicId, plan};
 use onward_core::{
-    Direction, Error, ErrorKind, Event, EventRead, EventScope, EventSlice, Message, Name, PAGE_MAX, Position,
-    ReadFrom, RecordedEvent, Result, StreamName, Timestamp,
+    Direction, EVENTS_BYTES_MAX, Error, ErrorKind, Event, EventRead, EventScope, EventSlice, Message, Name,
+    Position, ReadFrom, RecordedEvent, Result, StreamName, Timestamp,
 };
 use std::sync::Arc;
 
@@ -12,25 +12,24 @@ impl<S: Store> Core<S> {
     /// Reads the kept messages of a topic.
     pub(super) async fn read_topic(self: &Arc<Self>, name: &Name, read: &EventRead) -> Result<EventSlice> {
         let _running = self.enter()?;
-        if !(1..=PAGE_MAX).contains(&read.limit) {
-            return Err(Error::invalid(format!("is {}", read.limit))
-                .at("`limit`")
-                .mend(format!("use 1 to {PAGE_MAX}, and go on where a slice ended")));
-        }
+        check(read)?;
+        let bytes_max = read.bytes_max.min(EVENTS_BYTES_MAX);
         let (found, more, head, end) = {
             let inner = self.inner.lock();
             let topic = inner.state.find_topic(name).ok_or_else(|| plan::no_topic(name))?;
             let (shelf, skew) = (&topic.shelf, self.clock.skew_us());
             let first = first(topic, read, skew)?;
+            let stood = read.as_of.map(|time| just_behind(by_engine_clock(time, skew)));
+            let end = stood.map_or(shelf.head(), |time| shelf.since(time));
             let numbers: Box<dyn Iterator<Item = u64>> = match read.direction {
-                Direction::Forward => Box::new(first..shelf.head()),
-                Direction::Backward => Box::new((shelf.floor()..first).rev()),
+                Direction::Forward => Box::new(first..end),
+                Direction::Backward => Box::new((shelf.floor()..first.min(end)).rev()),
             };
             let mut found: Vec<(TopicId, u64, u64, u64, Timestamp)> = Vec::new();
             let (mut bytes, mut more) = (0, None);
             for number in numbers {
                 let Some(entry) = shelf.get(number) else { break };
-                let full = found.len() == read.limit || bytes + u64::from(entry.size) > read.bytes_max;
+                let full = found.len() == read.limit || bytes + u64::from(entry.size) > bytes_max;
                 if full && !found.is_empty() {
                     more = Some(entry.seq);
                     break;
@@ -95,14 +94,18 @@ fn first(topic: &crate::state::Topic, read: &EventRead, skew_us: i64) -> Result<
         ReadFrom::Position(position) if forward => shelf.at_or_after(position.0),
         ReadFrom::Position(position) => shelf.at_or_after(position.0.saturating_add(1)),
         ReadFrom::Time(time) => {
-            let time = Timestamp::from_micros(time.as_micros().saturating_add(skew_us));
-            if forward {
-                shelf.since(time)
-            } else {
-                shelf.since(Timestamp::from_micros(time.as_micros() + 1))
-            }
+            let time = by_engine_clock(time, skew_us);
+            if forward { shelf.since(time) } else { shelf.since(just_behind(time)) }
         }
     })
+}
+
+fn by_engine_clock(time: Timestamp, skew_us: i64) -> Timestamp {
+    Timestamp::from_micros(time.as_micros().saturating_add(skew_us))
+}
+
+fn just_behind(time: Timestamp) -> Timestamp {
+    Timestamp::from_micros(time.as_micros().saturating_add(1))
 }
 
 /// Whether a read is of a topic.

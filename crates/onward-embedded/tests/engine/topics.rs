@@ -235,3 +235,27 @@ async fn age_lets_messages_go_without_a_publish() {
     bench.step(Duration::from_millis(1_000));
     assert_eq!(bench.engine.topology().await.unwrap().kept[0].messages, 0);
 }
+
+#[tokio::test]
+#[proves("E2")]
+async fn a_topic_is_read_by_the_same_bounds_as_a_stream_and_as_of_a_time() {
+    let bench = Bench::new();
+    declare_topic(&bench, TopicConfig { retention_ms: Some(3_600_000), ..TopicConfig::default() }).await;
+    let start = bench.env.now();
+    for n in 0..4 {
+        publish(&bench, Message::builder("t").json(&n)).await.unwrap();
+        bench.clock.advance(secs(10));
+    }
+    let all = EventRead::all_of(EventScope::Topic(topic()));
+    let numbers = |read: EventRead| async {
+        let slice = bench.engine.read_events(read).await?;
+        Ok::<_, Error>(slice.events.iter().map(|event| event.revision).collect::<Vec<_>>())
+    };
+    assert_eq!(numbers(all.clone()).await.unwrap(), [0, 1, 2, 3]);
+    let as_of = |at| EventRead { as_of: Some(start.plus(secs(at))), ..all.clone() };
+    assert_eq!(numbers(as_of(10)).await.unwrap(), [0, 1]);
+    let newest = EventRead { from: ReadFrom::End, direction: Direction::Backward, limit: 1, ..as_of(29) };
+    assert_eq!(numbers(newest).await.unwrap(), [2]);
+    let over = EventRead { limit: EVENTS_MAX + 1, ..all };
+    assert_eq!(numbers(over).await.unwrap_err().kind(), ErrorKind::Invalid);
+}
