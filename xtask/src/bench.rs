@@ -27,6 +27,9 @@ pub(crate) struct SoakOptions {
     /// How often a process under load is killed
     #[arg(long, default_value_t = 1000, value_name = "N")]
     pub(crate) rounds: u64,
+    /// How many seeds the simulator runs, each a whole run with faults
+    #[arg(long, default_value_t = 10_000, value_name = "N")]
+    pub(crate) seeds: u64,
 }
 
 /// Measures; `true` when the program says that all is well.
@@ -34,12 +37,23 @@ pub(crate) fn bench(workspace: &Workspace, options: &Options) -> Result<bool> {
     run(workspace, &arguments(options))
 }
 
-/// Kills a real process under load, again and again; `true` when nothing was lost or invented.
+/// Runs the simulator's seeds, then kills a real process under load, again and again; `true` when nothing was lost,
+/// invented or out of order. What is set to 0 is left out.
 pub(crate) fn soak(workspace: &Workspace, options: &SoakOptions) -> Result<bool> {
+    let seeds = tests(workspace, "sim", "keeps_its_word", ("ONWARD_SIM_SEEDS", options.seeds))?;
+    let kills = tests(workspace, "kill", "killed", ("ONWARD_KILL_ROUNDS", options.rounds))?;
+    Ok(seeds && kills)
+}
+
+/// Runs the tests of the embedded engine that are named so, as often as the variable says.
+fn tests(workspace: &Workspace, target: &str, name: &str, (variable, times): (&str, u64)) -> Result<bool> {
+    if times == 0 {
+        return Ok(true);
+    }
     let mut command = workspace.cargo();
     command
-        .args(["test", "--quiet", "-p", "onward-embedded", "--test", "kill", "--", "--nocapture", "killed"])
-        .env("ONWARD_KILL_ROUNDS", options.rounds.to_string());
+        .args(["test", "--quiet", "-p", "onward-embedded", "--test", target, "--", "--nocapture", name])
+        .env(variable, times.to_string());
     let status = command.status().context("cannot start cargo")?;
     Ok(status.success())
 }

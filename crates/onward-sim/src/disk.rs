@@ -42,7 +42,7 @@ impl SimDisk {
     /// What is there after the power went and came back. This disk is dead from now on.
     pub fn crash(&self, loss: Loss) -> SimDisk {
         let mut world = self.world.lock();
-        world.power_off();
+        world.off = true;
         let mut random = match loss {
             Loss::Nothing => return SimDisk::of(world.fork()),
             Loss::All => None,
@@ -67,6 +67,17 @@ impl SimDisk {
     /// every later one fails.
     pub fn stop_at(&self, step: u64) {
         self.world.lock().stop_at = Some(step);
+    }
+
+    /// Turns the power off `behind` steps after the next one that `is_it` takes, as [`SimDisk::stop_at`] does.
+    pub fn stop_when(&self, is_it: fn(&Step) -> bool, behind: u64) {
+        self.world.lock().stop_when = Some((is_it, behind));
+    }
+
+    /// Lets the power stay on, whatever was planned.
+    pub fn never_stop(&self) {
+        let mut world = self.world.lock();
+        (world.stop_at, world.stop_when) = (None, None);
     }
 
     /// Plans a fault.

@@ -35,6 +35,9 @@ pub struct Step {
     pub bytes: u64,
 }
 
+/// Whether a step is the one that is waited for.
+type IsIt = fn(&Step) -> bool;
+
 /// How many calls a disk has had.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Calls {
@@ -54,6 +57,8 @@ pub(crate) struct World {
     pub(crate) faults: Vec<Fault>,
     pub(crate) steps: Vec<Step>,
     pub(crate) stop_at: Option<u64>,
+    /// Names the step, and how many behind it, at which the power goes.
+    pub(crate) stop_when: Option<(IsIt, u64)>,
     pub(crate) space: Option<u64>,
     pub(crate) locked: bool,
     inodes: Vec<Inode>,
@@ -76,6 +81,7 @@ impl World {
             faults: Vec::new(),
             steps: Vec::new(),
             stop_at: None,
+            stop_when: None,
             space: None,
             locked: false,
             inodes: Vec::new(),
@@ -87,10 +93,6 @@ impl World {
         }
     }
 
-    pub(crate) fn power_off(&mut self) {
-        self.off = true;
-    }
-
     fn powered(&self) -> io::Result<()> {
         if self.off { Err(io::Error::other("the simulated power is off")) } else { Ok(()) }
     }
@@ -98,7 +100,11 @@ impl World {
     /// Notes a step; answers whether the power stays on during it.
     fn step(&mut self, what: &'static str, file: &str, offset: u64, bytes: u64) -> io::Result<bool> {
         self.powered()?;
-        self.steps.push(Step { what, file: file.to_owned(), offset, bytes });
+        let step = Step { what, file: file.to_owned(), offset, bytes };
+        if let Some((_, behind)) = self.stop_when.take_if(|(is_it, _)| is_it(&step)) {
+            self.stop_at = Some(self.steps.len() as u64 + 1 + behind);
+        }
+        self.steps.push(step);
         self.off = self.stop_at.is_some_and(|stop| self.steps.len() as u64 >= stop);
         Ok(!self.off)
     }

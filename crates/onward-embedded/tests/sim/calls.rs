@@ -3,26 +3,13 @@
 use std::time::Duration;
 
 use onward_core::{
-    BulkId, Delivery, Engine, Error, Extended, Failure, Inlet, LeaseRequest, LeaseToken, Message, MessageId,
-    MessageState, Op, Outcome, Page, Prepared, ProcessId, PurgeWhat, Receipt, Record, RecordExpect,
-    RecordKey, RecordQuery, Result, RetryDelay, RetryHint, Selection, Stats,
+    BulkId, Delivery, Engine, Error, EventRead, EventSlice, Extended, Inlet, LeaseRequest, LeaseToken, Page,
+    Prepared, ProcessId, Receipt, Record, RecordKey, RecordQuery, Result, RetryHint, Stats,
 };
 use onward_sim::Random;
-use onward_sim::history::{Answer, Delivered, How, RecordExpected, Sent, Settled, What, content_mark};
+use onward_sim::history::{Answer, Delivered, What, content_mark};
 
-/// One part of a commit.
-#[derive(Clone, Debug)]
-pub(crate) enum Part {
-    Send(Box<Message>, Sent),
-    Settle { token: LeaseToken, how: How, delay: Duration, not_before: Duration },
-    Cancel { inlet: Inlet, id: MessageId },
-    Redrive { inlet: Inlet, bulk: BulkId },
-    Purge { inlet: Inlet, id: MessageId, bulk: BulkId },
-    EndProcess { process: u32, died: bool },
-    Put { key: RecordKey, value: u64, expected: RecordExpected },
-    Pause { inlet: Inlet },
-    Resume { inlet: Inlet },
-}
+use super::{parts::Part, streams};
 
 /// One call.
 #[derive(Clone, Debug)]
@@ -33,6 +20,7 @@ pub(crate) enum Ask {
     Extend(Vec<LeaseToken>, Duration),
     Count(Inlet),
     Read(RecordKey),
+    Events(Box<EventRead>),
 }
 
 /// Its answer.
@@ -44,6 +32,7 @@ pub(crate) enum Reply {
     Extend(Result<Vec<Result<Extended>>>),
     Count(Result<Vec<Stats>>),
     Read(Result<Page<Record>>),
+    Events(Result<EventSlice>),
 }
 
 pub(crate) fn process_id(process: u32) -> ProcessId {
@@ -59,85 +48,6 @@ fn record_mark(record: &Record) -> u64 {
     record.value.as_ref().try_into().map_or(0, u64::from_le_bytes)
 }
 
-impl Part {
-    fn op(&self) -> Op {
-        match self.clone() {
-            Self::Send(message, sent) => {
-                let Inlet::Queue(queue) = sent.inlet else { unreachable!("only queues are sent to") };
-                Op::Enqueue { queue, message }
-            }
-            Self::Settle { token, how, delay, .. } => Op::Settle { token, outcome: outcome(how, delay) },
-            Self::Cancel { inlet, id } => Op::Cancel { inlet, id },
-            Self::Redrive { inlet, bulk } => {
-                let (selection, spacing) = (Selection::default(), Duration::ZERO);
-                Op::Redrive { inlet, selection, spacing, bulk, dry_run: false }
-            }
-            Self::Purge { inlet, id, bulk } => {
-                let selection = Selection { ids: vec![id], ..Selection::default() };
-                Op::Purge { inlet, what: PurgeWhat::Dead, selection, bulk, dry_run: false }
-            }
-            Self::EndProcess { process, died } => Op::EndProcess { process: process_id(process), died },
-            Self::Put { key, value, expected } => {
-                let expect = match expected {
-                    RecordExpected::Any => RecordExpect::Any,
-                    RecordExpected::Absent => RecordExpect::Absent,
-                    RecordExpected::Revision(revision) => RecordExpect::Revision(revision),
-                };
-                Op::PutRecord { key, value: record_value(value).into(), expect, ttl: None }
-            }
-            Self::Pause { inlet } => Op::Pause { inlet },
-            Self::Resume { inlet } => Op::Resume { inlet },
-        }
-    }
-
-    /// What the history says of it; nothing for what no statement is about.
-    fn what(&self, receipt: Option<&Receipt>) -> Option<What> {
-        Some(match self {
-            Self::Send(_, sent) => {
-                let mut sent = sent.clone();
-                if let Some(Receipt::Accepted(accepted)) = receipt {
-                    sent.duplicate_of = accepted.duplicate.then(|| accepted.id.clone());
-                    sent.position = accepted.position;
-                }
-                What::Enqueue(sent)
-            }
-            Self::Settle { token, how, not_before, .. } => {
-                let (mut dead, mut already) = (false, false);
-                if let Some(Receipt::Settled(settled)) = receipt {
-                    (dead, already) = (settled.state == MessageState::Dead, settled.already);
-                }
-                let (token, how, not_before) = (token.clone(), *how, *not_before);
-                What::Settle(Settled { token, how, not_before, dead, already })
-            }
-            Self::Cancel { inlet, id } => {
-                let gone = matches!(receipt, Some(Receipt::Cancelled(onward_core::CancelOutcome::Cancelled)));
-                What::Cancel { inlet: inlet.clone(), id: id.clone(), gone }
-            }
-            Self::Redrive { inlet, .. } => What::Redrive { inlet: inlet.clone(), ids: Vec::new() },
-            Self::Purge { inlet, id, .. } => What::Purge { inlet: inlet.clone(), ids: vec![id.clone()] },
-            Self::EndProcess { process, .. } => What::EndProcess { process: *process },
-            Self::Put { key, value, expected } => {
-                let revision = match receipt {
-                    Some(Receipt::Recorded { revision }) => Some(*revision),
-                    _ => None,
-                };
-                What::PutRecord { key: key.clone(), value: Some(*value), expected: *expected, revision }
-            }
-            Self::Pause { .. } | Self::Resume { .. } => return None,
-        })
-    }
-}
-
-fn outcome(how: How, delay: Duration) -> Outcome {
-    let failure = Failure::new(onward_core::CauseKind::Transient, "the handler failed");
-    match how {
-        How::Ack => Outcome::Ack { result: None },
-        How::Retry => Outcome::Retry { delay: RetryDelay::After(delay), failure },
-        How::Release => Outcome::Release { delay },
-        How::Reject => Outcome::Reject { failure },
-    }
-}
-
 /// Makes the call. The answer tells nothing that the engine did not say.
 pub(crate) async fn make(engine: &dyn Engine, ask: Ask) -> Reply {
     match ask {
@@ -147,6 +57,7 @@ pub(crate) async fn make(engine: &dyn Engine, ask: Ask) -> Reply {
         Ask::Extend(tokens, by) => Reply::Extend(engine.extend(tokens, by).await),
         Ask::Count(inlet) => Reply::Count(engine.stats(vec![inlet]).await),
         Ask::Read(key) => Reply::Read(engine.get_records(RecordQuery::Keys(vec![key])).await),
+        Ask::Events(read) => Reply::Events(engine.read_events(*read).await),
     }
 }
 
@@ -189,6 +100,9 @@ pub(crate) fn lines(ask: &Ask, reply: Option<&Reply>) -> Vec<Line> {
             let found = page.items.first().map(|record| (record_mark(record), record.revision));
             vec![(Answer::Ok, What::GetRecord { key: key.clone(), found })]
         }
+        (Ask::Events(read), Some(Reply::Events(Ok(slice)))) => {
+            streams::what_was_read(read, slice).into_iter().map(|what| (Answer::Ok, what)).collect()
+        }
         _ => Vec::new(),
     }
 }
@@ -218,6 +132,7 @@ fn of_delivery(delivery: &Delivery) -> Line {
         attempt: delivery.attempt,
         lease: delivery.lease,
         content: content_mark(&delivery.message),
+        replay: delivery.replay,
         suspect: delivery.suspect,
     };
     (Answer::Ok, What::Deliver(delivered))
@@ -259,6 +174,7 @@ pub(crate) fn errors(reply: &Reply) -> Vec<&Error> {
         Reply::Extend(result) => each(result),
         Reply::Count(result) => one(result),
         Reply::Read(result) => one(result),
+        Reply::Events(result) => one(result),
     }
 }
 

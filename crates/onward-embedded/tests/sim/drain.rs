@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use onward_core::{Engine, Inlet, MessageId, MessageQuery, MessageState};
+use onward_core::{Engine, EventRead, EventScope, Inlet, MessageId, MessageQuery, MessageState, Stats};
 use onward_sim::Loss;
 use onward_sim::history::{History, How, Left, check};
 
-use super::calls::{Ask, Part, Reply, bulk};
-use super::queues::{self, QUEUES};
+use super::calls::{Ask, Reply, bulk};
+use super::parts::Part;
+use super::queues::{self, worked_on};
 use super::run::{Run, Verdict, short};
+use super::{plans, streams, topics};
 
 /// Rounds of work after which a run is given up.
 const DRAIN_ROUNDS_MAX: u32 = 400;
@@ -54,7 +56,8 @@ impl Run {
         self.crash(loss);
         let process = self.workload.client(true);
         self.clients.push((process, None));
-        for name in QUEUES {
+        self.ask(Ask::Commit(plans::remove_all()));
+        for name in worked_on() {
             self.ask(Ask::Commit(vec![Part::Resume { inlet: queues::inlet(name) }]));
         }
         for round in 0..DRAIN_ROUNDS_MAX {
@@ -67,7 +70,7 @@ impl Run {
 
     /// Works on what there is; answers whether anything is unfinished.
     fn drain_round(&mut self, round: u32) -> bool {
-        let inlets = QUEUES.iter().map(|name| queues::inlet(name)).collect();
+        let inlets = worked_on().map(queues::inlet).collect();
         let client = self.clients.len() - 1;
         let request = self.workload.request(&self.clients[client].0, inlets, 100);
         let mut acks = Vec::new();
@@ -84,16 +87,15 @@ impl Run {
             self.ask(Ask::Submit(acks));
         }
         let mut unfinished = false;
-        for name in QUEUES {
+        for name in worked_on() {
             if let Some(Reply::Count(Ok(stats))) = self.ask(Ask::Count(queues::inlet(name))) {
-                let books = stats.iter().map(|stats| &stats.books);
-                unfinished |= books.map(|b| b.waiting + b.leased + b.delayed).sum::<u64>() > 0;
+                unfinished |= stats.iter().any(|stats| to_come(stats) > 0);
             }
         }
         if unfinished && !worked {
             // What hangs behind a dead head of its key comes only once that is moved back.
-            let (inlet, bulk) = (queues::inlet("wait"), bulk(&mut self.workload.random));
-            if round % 4 == 3 {
+            for name in ["wait", "news:wait"].into_iter().filter(|_| round % 4 == 3) {
+                let (inlet, bulk) = (queues::inlet(name), bulk(&mut self.workload.random));
                 self.ask(Ask::Commit(vec![Part::Redrive { inlet, bulk }]));
             }
             // A due time that was given before the wall clock was put back may come an hour late.
@@ -111,7 +113,7 @@ impl Run {
             (MessageState::Delayed, Left::Unfinished),
             (MessageState::Leased, Left::Unfinished),
         ];
-        for (name, (state, what)) in QUEUES.iter().flat_map(|name| states.map(|state| (name, state))) {
+        for (name, (state, what)) in worked_on().flat_map(|name| states.map(|state| (name, state))) {
             let (inlet, engine) = (queues::inlet(name), self.folder.engine());
             let query = MessageQuery::state(inlet.clone(), state, 1_000);
             match self.complete(async move { engine.find(query).await }) {
@@ -129,10 +131,21 @@ impl Run {
         for index in 0..3 {
             self.ask(Ask::Read(queues::record_key(index)));
         }
+        for topic in topics::TOPICS {
+            self.ask(Ask::Events(Box::new(streams::topic_read(topic))));
+        }
+        self.ask(Ask::Events(Box::new(EventRead::all_of(EventScope::All))));
         let history = History { left, ..self.recorder.history(queues::contract()) };
         let report = check(&history);
+        self.faults.counters.count_up(&history);
         self.trace.note(format_args!("{report}"));
         let (surprises, counters) = (self.surprises, self.faults.counters);
         Verdict { report, surprises, counters, calls: self.calls, trace: self.trace }
     }
+}
+
+/// What an inlet has still to do, as its numbers tell.
+fn to_come(stats: &Stats) -> u64 {
+    let books = &stats.books;
+    books.waiting + books.leased + books.delayed + stats.lag.map_or(0, |lag| lag.unreached)
 }

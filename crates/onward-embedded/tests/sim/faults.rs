@@ -1,12 +1,11 @@
-//! What breaks, when, and how often each thing broke.
+//! What breaks, and when.
 
-use std::time::Duration;
-
-use onward_core::{Engine, Error, ErrorKind};
-use onward_sim::{Fault, Loss, Random};
+use onward_core::{Error, ErrorKind};
+use onward_embedded::CareReport;
+use onward_sim::{Random, SimDisk, Step};
 
 use super::counters::Counters;
-use super::run::{CALLS, Run};
+use super::run::CALLS;
 
 /// A planned fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,59 +34,93 @@ pub(crate) enum Kind {
     SecondOpening,
     /// The power goes, and bits above what was synced are turned over.
     FlipUnsynced,
+    /// The power goes while a snapshot is written, mostly.
+    PowerCutInCare,
+    /// The power goes while a segment is given back.
+    PowerCutInRelease,
+    /// The power goes while what lives long is being copied forward.
+    PowerCutInForwarding,
 }
 
-const KINDS: [Kind; 15] = [
-    Kind::Kill,
-    Kind::Close,
-    Kind::PowerCut,
-    Kind::TornPowerCut,
-    Kind::PowerCutAtStep,
-    Kind::PowerCutInRecovery,
-    Kind::FailWrite,
-    Kind::FailSync,
-    Kind::ShortWrite,
-    Kind::DiskFull,
-    Kind::ClockForward,
-    Kind::ClockBack,
-    Kind::ClockStall,
-    Kind::SecondOpening,
-    Kind::FlipUnsynced,
+/// Each kind, and how often it is drawn: more often where what it waits for seldom comes.
+const KINDS: [(Kind, u64); 18] = [
+    (Kind::Kill, 1),
+    (Kind::Close, 1),
+    (Kind::PowerCut, 1),
+    (Kind::TornPowerCut, 1),
+    (Kind::PowerCutAtStep, 1),
+    (Kind::PowerCutInRecovery, 1),
+    (Kind::FailWrite, 1),
+    (Kind::FailSync, 1),
+    (Kind::ShortWrite, 1),
+    (Kind::DiskFull, 1),
+    (Kind::ClockForward, 1),
+    (Kind::ClockBack, 1),
+    (Kind::ClockStall, 1),
+    (Kind::SecondOpening, 1),
+    (Kind::FlipUnsynced, 1),
+    (Kind::PowerCutInCare, 1),
+    (Kind::PowerCutInRelease, 7),
+    (Kind::PowerCutInForwarding, 5),
 ];
 
-const HOUR: i64 = 3_600_000_000;
+pub(super) const HOUR: i64 = 3_600_000_000;
 /// Turns within which the engine notices free space.
-const NOTICED_WITHIN_TURNS: u64 = 40;
-/// Faults of one run, at least and at most.
-const FAULTS: (u64, u64) = (2, 6);
+pub(super) const NOTICED_WITHIN_TURNS: u64 = 40;
+/// Faults that are planned for one run, at least and at most.
+const FAULTS: (u64, u64) = (3, 7);
+/// Faults that happen in every run, whatever became of those that were planned.
+pub(crate) const FAULTS_MIN: u64 = 3;
+/// Steps of the folder's care before one of which the power goes.
+pub(super) const CARE_STEPS: u64 = 12;
+
+impl Kind {
+    fn draw(random: &mut Random) -> Kind {
+        let mut place = random.below(KINDS.iter().map(|(_, weight)| weight).sum());
+        let here = |(_, weight): &&(Kind, u64)| match place.checked_sub(*weight) {
+            Some(left) => {
+                place = left;
+                false
+            }
+            None => true,
+        };
+        KINDS.iter().find(here).expect("a place within the weights").0
+    }
+}
 
 /// The faults of one run, and what is broken now.
 #[derive(Debug)]
 pub(crate) struct Faults {
     /// With the number of calls after which each strikes, soonest last.
-    planned: Vec<(u64, Kind)>,
+    pub(super) planned: Vec<(u64, Kind)>,
     pub(crate) counters: Counters,
     /// The disk is full until so many calls were made.
-    full_until: Option<u64>,
+    pub(super) full_until: Option<u64>,
     /// By then the engine has noticed that there is space again.
-    noticed_by: u64,
+    pub(super) noticed_by: u64,
     /// The power goes at a step of the disk that was named.
-    power_goes: bool,
+    pub(super) power_goes: bool,
     /// A write or a sync was made to fail.
     pub(crate) breaks: bool,
     /// The engine is being closed.
     pub(crate) closing: bool,
     /// So many openings are cut short.
     pub(crate) cut_openings: u64,
-    turns: u64,
+    /// So many steps into the folder's care the power goes, or behind its giving a segment back.
+    pub(super) care_cut: Option<u64>,
+    pub(super) release_cut: Option<u64>,
+    /// It goes so many steps after something was copied forward.
+    pub(super) forwarding_cut: Option<u64>,
+    /// That is about to happen.
+    pub(super) forwarding: bool,
+    pub(super) turns: u64,
 }
 
 impl Faults {
     pub(crate) fn plan(random: &mut Random) -> Faults {
         let count = FAULTS.0 + random.below(FAULTS.1 - FAULTS.0 + 1);
-        let mut planned: Vec<(u64, Kind)> = (0..count)
-            .map(|_| (5 + random.below(CALLS - 10), KINDS[random.below(KINDS.len() as u64) as usize]))
-            .collect();
+        let mut planned: Vec<(u64, Kind)> =
+            (0..count).map(|_| (5 + random.below(CALLS - 10), Kind::draw(random))).collect();
         planned.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
         let counters = Counters::default();
         Faults {
@@ -99,6 +132,10 @@ impl Faults {
             breaks: false,
             closing: false,
             cut_openings: 0,
+            care_cut: None,
+            release_cut: None,
+            forwarding_cut: None,
+            forwarding: false,
             turns: 0,
         }
     }
@@ -112,9 +149,37 @@ impl Faults {
         self.planned.last().is_some_and(|(at, _)| *at <= calls)
     }
 
-    /// Whether some are to come.
-    pub(crate) fn left(&self) -> bool {
-        !self.planned.is_empty()
+    /// Whether some are to come, or are under way in a run that has had too few yet.
+    pub(crate) fn are_to_come(&self) -> bool {
+        !self.planned.is_empty() || self.counters.faults() < FAULTS_MIN
+    }
+
+    /// Plans one more where those that were planned came to too little.
+    pub(crate) fn have_enough(&mut self, calls: u64, random: &mut Random) {
+        if calls >= CALLS && self.planned.is_empty() && self.counters.faults() < FAULTS_MIN {
+            let kinds = [Kind::Kill, Kind::PowerCut, Kind::TornPowerCut, Kind::Close];
+            self.planned.push((calls, kinds[random.below(kinds.len() as u64) as usize]));
+        }
+    }
+
+    /// Lets the power go within the folder's care that comes now, where that was planned; answers whether.
+    pub(crate) fn cut_care(&mut self, disk: &SimDisk) -> bool {
+        let free = !self.power_goes && !self.forwarding && !disk.is_off();
+        match (self.care_cut, self.release_cut) {
+            (Some(steps), _) if free => disk.stop_at(disk.step_count() + 1 + steps),
+            (None, Some(behind)) if free => disk.stop_when(gives_back, behind),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Lets the power go soon after something was copied forward, where that was planned.
+    pub(crate) fn cut_forwarding(&mut self, report: &CareReport, disk: &SimDisk) {
+        let free = report.moved > 0 && !self.power_goes && !disk.is_off();
+        if let Some(steps) = self.forwarding_cut.take_if(|_| free) {
+            disk.stop_at(disk.step_count() + 1 + steps);
+            (self.power_goes, self.forwarding) = (true, true);
+        }
     }
 
     /// Whether something that is broken explains an error.
@@ -132,167 +197,13 @@ impl Faults {
     /// Nothing is broken from now on.
     pub(crate) fn over(&mut self) {
         self.planned.clear();
+        (self.care_cut, self.release_cut) = (None, None);
+        (self.forwarding_cut, self.forwarding) = (None, false);
         (self.full_until, self.power_goes, self.breaks, self.cut_openings) = (None, false, false, 0);
     }
 }
 
-/// Lets the fault that is due happen.
-pub(crate) fn strike(run: &mut Run) {
-    let Some((_, kind)) = run.faults.planned.pop() else { return };
-    run.trace.note(format_args!("{:?} fault {kind:?}", run.env.elapsed()));
-    let seed = run.faults_random();
-    let disk = run.folder.disk.clone();
-    match kind {
-        Kind::Kill => run.crash_counted(Loss::Nothing, |counters| counters.kills += 1),
-        Kind::Close => run.close(),
-        Kind::PowerCut => run.crash_counted(Loss::All, |counters| counters.power_cuts += 1),
-        Kind::TornPowerCut => {
-            run.crash_counted(Loss::Random(seed), |counters| counters.torn_power_cuts += 1);
-        }
-        Kind::PowerCutAtStep => {
-            disk.stop_at(disk.step_count() + 1 + seed % 6);
-            run.faults.power_goes = true;
-        }
-        Kind::PowerCutInRecovery => {
-            run.faults.cut_openings = 1 + seed % 3;
-            run.crash(Loss::Random(seed));
-        }
-        Kind::FailWrite => {
-            disk.inject(Fault::FailWrite(disk.calls().writes + 1 + seed % 3));
-            run.faults.breaks = true;
-        }
-        Kind::FailSync => {
-            disk.inject(Fault::FailSync(disk.calls().syncs + 1 + seed % 3));
-            run.faults.breaks = true;
-        }
-        Kind::ShortWrite => {
-            let next = disk.calls().writes + 1;
-            disk.inject(Fault::InterruptWrite(next));
-            disk.inject(Fault::ShortWrite(next + 1, (seed % 5_000) as usize));
-            run.faults.counters.short_writes += 1;
-        }
-        Kind::DiskFull => {
-            disk.limit_space(Some(disk.used() + seed % 4_096));
-            run.faults.full_until = Some(run.faults.turns + 60 + seed % 200);
-            run.workload.large = true;
-            run.faults.counters.full_disks += 1;
-        }
-        Kind::ClockForward | Kind::ClockBack => {
-            // What is on its way to the engine has told its times by the old clock.
-            run.run_some(1_000);
-            run.env.step_wall(if kind == Kind::ClockBack { -HOUR } else { HOUR });
-            run.faults.counters.clock_steps += 1;
-        }
-        Kind::ClockStall => {
-            run.env.stall_wall();
-            run.faults.counters.clock_stalls += 1;
-        }
-        Kind::SecondOpening => run.open_twice(),
-        Kind::FlipUnsynced => {
-            // At the second step from now a group is written, mostly, and not synced.
-            disk.stop_at(disk.step_count() + 2);
-            run.folder.flip = Some(seed);
-            run.faults.power_goes = true;
-        }
-    }
-}
-
-/// Ends what does not last, and opens the folder again where its process can't go on.
-pub(crate) fn look_after(run: &mut Run) {
-    run.faults.turns += 1;
-    if run.faults.full_until.is_some_and(|until| run.faults.turns >= until) {
-        run.folder.disk.limit_space(None);
-        run.faults.full_until = None;
-        run.faults.noticed_by = run.faults.turns + NOTICED_WITHIN_TURNS;
-        run.workload.large = false;
-    }
-    if run.faults.power_goes && run.folder.disk.is_off() {
-        run.faults.power_goes = false;
-        let loss = Loss::Random(run.faults_random());
-        run.crash_counted(loss, |counters| counters.power_cuts_at_step += 1);
-        run.faults.counters.flips += std::mem::take(&mut run.folder.flipped);
-    }
-    if run.faults.breaks && !run.folder.health().writable {
-        run.poisoned();
-    }
-}
-
-impl Run {
-    fn faults_random(&mut self) -> u64 {
-        self.workload.random.number()
-    }
-
-    fn crash_counted(&mut self, loss: Loss, count: fn(&mut Counters)) {
-        count(&mut self.faults.counters);
-        self.crash(loss);
-    }
-
-    /// A write or sync failed: it shows, nothing is written any more, reading goes on; reopening mends it.
-    fn poisoned(&mut self) {
-        let failed = self.folder.disk.calls();
-        let health = self.folder.health();
-        if health.problems.is_empty() || !health.readable {
-            self.surprise(format!("a poisoned engine shows {health:?}"));
-        }
-        self.run_some(500);
-        let engine = self.folder.engine();
-        let counted = self.complete(async move { engine.stats(Vec::new()).await });
-        if !matches!(counted, Some(Ok(_))) {
-            self.surprise(format!("a poisoned engine can't be read: {counted:?}"));
-        }
-        let engine = self.folder.engine();
-        let key = super::queues::record_key(0);
-        let put = onward_core::Op::PutRecord {
-            key,
-            value: vec![1].into(),
-            expect: onward_core::RecordExpect::Any,
-            ttl: None,
-        };
-        let prepared = engine.prepare(vec![put]).expect("a plain write");
-        let written = self.complete(async move { engine.commit(prepared).await });
-        if !matches!(&written, Some(Err(error)) if error.kind() == ErrorKind::Poisoned) {
-            self.surprise(format!("a poisoned engine answers a write with {written:?}"));
-        }
-        if self.folder.disk.calls().syncs > failed.syncs {
-            self.surprise("a failed log was synced again".to_owned());
-        }
-        self.faults.breaks = false;
-        let syncs_failed = health.problems.iter().any(|problem| problem.what.contains("sync"));
-        let counters = &mut self.faults.counters;
-        if syncs_failed {
-            counters.failed_syncs += 1
-        } else {
-            counters.failed_writes += 1
-        }
-        self.crash(Loss::Nothing);
-    }
-
-    /// Closes in good order and opens again.
-    fn close(&mut self) {
-        self.faults.counters.closes += 1;
-        self.faults.closing = true;
-        let engine = self.folder.engine();
-        let closed = self.complete(async move { engine.close(Duration::from_secs(5)).await });
-        if !matches!(closed, Some(Ok(()))) && !self.faults.breaks && !self.faults.power_goes {
-            self.surprise(format!("closing answers {closed:?}"));
-        }
-        self.crash(Loss::Nothing);
-        self.faults.closing = false;
-    }
-
-    /// Somebody else opens the folder: refused, without harm.
-    fn open_twice(&mut self) {
-        if self.folder.disk.is_off() {
-            return;
-        }
-        self.faults.counters.second_openings += 1;
-        let before = self.folder.disk.step_count();
-        match self.folder.open_again() {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            other => self.surprise(format!("a second opening answers {other:?}")),
-        }
-        if self.folder.disk.step_count() > before {
-            self.surprise("a second opening changed the folder".to_owned());
-        }
-    }
+/// Whether a step of the folder's care gives a segment back: to the stock, or for good.
+fn gives_back(step: &Step) -> bool {
+    matches!(step.what, "rename" | "delete") && step.file.ends_with(".seg")
 }

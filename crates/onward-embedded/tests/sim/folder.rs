@@ -17,7 +17,7 @@ fn options() -> OpenOptions {
     OpenOptions {
         segment_bytes: 32 << 10,
         reserve_bytes: 32 << 10,
-        snapshot_bytes_min: 48 << 10,
+        snapshot_bytes_min: 16 << 10,
         ..OpenOptions::default()
     }
 }
@@ -58,7 +58,7 @@ impl Folder {
             }
             match self.open_again() {
                 Ok(engine) if !self.disk.is_off() => {
-                    self.disk.stop_at(u64::MAX);
+                    self.disk.never_stop();
                     self.engine = Some(Arc::new(engine));
                     return cut;
                 }

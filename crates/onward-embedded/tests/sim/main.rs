@@ -11,18 +11,27 @@ mod crash;
 mod drain;
 mod faults;
 mod folder;
+mod learn;
+mod parts;
+mod plans;
 mod produce;
 mod queues;
 mod run;
+mod streams;
+mod strike;
+mod topics;
 mod workload;
 
 use counters::Counters;
+use faults::FAULTS_MIN;
 use onward_proves::proves;
 use onward_sim::each_seed;
 use run::{CALLS, Verdict, run};
 
 /// Seeds that every run of the tests tries.
-const SEEDS: u64 = 300;
+const SEEDS: u64 = 2_000;
+/// How often each kind of fault happens in them, and each thing that the rules are about.
+const EACH_MIN: u64 = 100;
 const AGAIN: &str = "cargo test -p onward-embedded --test sim the_engine_keeps_its_word";
 
 #[test]
@@ -34,7 +43,9 @@ fn the_engine_keeps_its_word_through_crashes_faults_and_lost_answers() {
         let verdict = run(seed);
         let well = verdict.report.is_clean() && verdict.surprises.is_empty();
         assert!(well, "{}", told(&verdict));
-        assert!(verdict.calls >= CALLS);
+        assert!(verdict.calls >= CALLS, "{} calls", verdict.calls);
+        let faults = verdict.counters.faults();
+        assert!(faults >= FAULTS_MIN, "{faults} faults");
         counters.add(&verdict.counters);
         let tally = &verdict.report.tally;
         again += tally.redeliveries;
@@ -45,8 +56,8 @@ fn the_engine_keeps_its_word_through_crashes_faults_and_lost_answers() {
     println!("{seeds} seeds: {:?}", counters.each());
     println!("{again} delivered again, {stale} settlements refused, {repeats} repeats recognised");
     if seeds >= SEEDS {
-        let never: Vec<_> = counters.each().into_iter().filter(|(_, count)| *count == 0).collect();
-        assert!(never.is_empty(), "never happened: {never:?}");
+        let seldom: Vec<_> = counters.each().into_iter().filter(|(_, count)| *count < EACH_MIN).collect();
+        assert!(seldom.is_empty(), "happened less than {EACH_MIN} times: {seldom:?}");
         assert!(again > 0 && stale > 0 && repeats > 0);
     }
 }
@@ -67,8 +78,11 @@ fn told(verdict: &Verdict) -> String {
 #[test]
 #[proves("LOG20")]
 fn a_seed_gives_the_same_run_each_time() {
-    let (first, again, other) = (run(11), run(11), run(12));
-    assert_eq!(first.trace.latest(), again.trace.latest());
-    assert_eq!(first.trace.hash(), again.trace.hash());
-    assert_ne!(first.trace.hash(), other.trace.hash());
+    let mut hashes = std::collections::BTreeSet::new();
+    for seed in 11..16 {
+        let (first, again) = (run(seed), run(seed));
+        assert_eq!(first.trace.latest(), again.trace.latest());
+        assert_eq!(first.trace.hash(), again.trace.hash());
+        assert!(hashes.insert(first.trace.hash()), "two seeds have one trace");
+    }
 }

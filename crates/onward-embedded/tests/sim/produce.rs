@@ -5,8 +5,9 @@ use std::time::Duration;
 use onward_core::{Env, Message};
 use onward_sim::history::{RecordExpected, Sent, content_mark};
 
-use super::calls::{Ask, Part, bulk};
-use super::queues::{QUEUES, inlet, record_key};
+use super::calls::{Ask, bulk};
+use super::parts::Part;
+use super::queues::{QUEUES, inlet, record_key, worked_on};
 use super::workload::Workload;
 
 /// Messages that are remembered, to be sent again.
@@ -14,14 +15,17 @@ const LATELY_MAX: usize = 12;
 
 impl Workload {
     pub(super) fn produce(&mut self) -> Ask {
-        match self.random.below(20) {
+        match self.random.below(40) {
+            20..=29 => self.about_topics(),
+            30..=38 => self.about_streams(),
+            39 => Ask::Commit(vec![self.change_plan()]),
             0 => Ask::Submit((0..=self.random.below(3)).map(|_| self.send()).collect()),
             1 | 2 => Ask::Commit(self.sends(2)),
             3 => self.cancel(),
             4 => self.administer(),
             5 | 6 => self.put(),
             7 => self.read(),
-            8 => Ask::Count(inlet(self.queue())),
+            8 => Ask::Count(inlet(self.any())),
             9 | 10 => Ask::Commit(vec![self.send_again()]),
             _ => Ask::Commit(vec![self.send()]),
         }
@@ -29,6 +33,17 @@ impl Workload {
 
     fn queue(&mut self) -> &'static str {
         QUEUES[self.random.below(QUEUES.len() as u64) as usize]
+    }
+
+    fn any(&mut self) -> &'static str {
+        let place = self.random.below(worked_on().count() as u64) as usize;
+        worked_on().nth(place).expect("a place within")
+    }
+
+    /// Something that makes a message as long as this run's are.
+    pub(super) fn pad(&mut self) -> String {
+        let bytes_max = if self.large || self.random.once_in(15) { 5_500 } else { 300 };
+        "x".repeat(self.random.below(bytes_max) as usize)
     }
 
     fn sends(&mut self, least: u64) -> Vec<Part> {
@@ -39,8 +54,7 @@ impl Workload {
         self.messages += 1;
         let name = self.queue();
         let id = format!("m{}", self.messages);
-        let bytes_max = if self.large || self.random.once_in(15) { 5_500 } else { 300 };
-        let pad = "x".repeat(self.random.below(bytes_max) as usize);
+        let pad = self.pad();
         let mut message = Message::builder("sim.work").json(&serde_json::json!({ "of": id, "pad": pad }));
         message = message.id(id.as_str().try_into().expect("a short id"));
         if matches!(name, "wait" | "aside") && !self.random.once_in(5) {
@@ -106,7 +120,7 @@ impl Workload {
     }
 
     fn administer(&mut self) -> Ask {
-        let inlet = inlet(self.queue());
+        let inlet = inlet(self.any());
         Ask::Commit(vec![match self.random.below(6) {
             0 => Part::Redrive { inlet, bulk: bulk(&mut self.random) },
             1 => match self.rejected.pop() {

@@ -7,16 +7,24 @@ use onward_core::{
 };
 use onward_sim::history::{Contract, InletRules};
 
+use super::plans::TICKS;
+use super::topics::{SUBSCRIPTIONS, TOPICS, keeps, name};
+
 /// How long a finished id is remembered: longer than a run.
-const DEDUP_WINDOW: Duration = Duration::from_secs(12 * 3600);
+pub(crate) const DEDUP_WINDOW: Duration = Duration::from_secs(12 * 3600);
 pub(crate) const LEASE: Duration = Duration::from_secs(8);
 const ATTEMPTS_MAX: u32 = 4;
 
 /// The queues: without order, with both kinds of order, and at most once.
 pub(crate) const QUEUES: [&str; 4] = ["plain", "wait", "aside", "once"];
 
+/// Everything that is worked on: queues, subscriptions, and where the schedules' messages go.
+pub(crate) fn worked_on() -> impl Iterator<Item = &'static str> + Clone {
+    QUEUES.into_iter().chain(SUBSCRIPTIONS).chain([TICKS])
+}
+
 pub(crate) fn inlet(name: &str) -> Inlet {
-    Inlet::queue(name).expect("a constant name")
+    name.parse().expect("a constant name")
 }
 
 pub(crate) fn config(name: &str) -> InletConfig {
@@ -42,14 +50,16 @@ pub(crate) fn config(name: &str) -> InletConfig {
 }
 
 pub(crate) fn contract() -> Contract {
-    let rules = |name: &&str| {
-        let (ordered, at_most_once) = (matches!(*name, "wait" | "aside"), *name == "once");
+    let rules = |name: &str| {
+        let own = name.split_once(':').map_or(name, |(_, own)| own);
+        let (ordered, at_most_once) = (matches!(own, "wait" | "aside"), own == "once");
         let rules =
             InletRules { attempts_max: ATTEMPTS_MAX, ordered, at_most_once, dedup_window: DEDUP_WINDOW };
         (inlet(name), rules)
     };
-    let inlets = QUEUES.iter().map(rules).collect();
-    Contract { leases_survive_death: true, ended_is_stale: true, inlets }
+    let inlets = worked_on().map(rules).collect();
+    let keeping = TOPICS.into_iter().filter(|topic| keeps(topic)).map(name).collect();
+    Contract { leases_survive_death: true, ended_is_stale: true, inlets, keeping }
 }
 
 /// The records that are written.

@@ -5,8 +5,8 @@ use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
 
-use onward_core::{Engine, Error, ErrorKind};
-use onward_sim::history::{Event, Moment, Recorder, Report};
+use onward_core::{Engine, Error, ErrorKind, TopologyChange};
+use onward_sim::history::{Event, Moment, Recorder, Report, What};
 use onward_sim::{Random, SimEnv, SimExecutor, TaskId, Trace};
 
 use super::calls::{Ask, Reply, errors, lines, make};
@@ -14,10 +14,11 @@ use super::counters::Counters;
 use super::faults::Faults;
 use super::folder::Folder;
 use super::queues::{self, QUEUES};
-use super::workload::{Client, Held, Workload};
+use super::workload::{Client, Workload};
+use super::{plans, topics};
 
 /// Calls that a run makes before it is drained.
-pub(crate) const CALLS: u64 = 130;
+pub(crate) const CALLS: u64 = 210;
 
 /// A call under way.
 pub(super) struct Call {
@@ -38,7 +39,7 @@ pub(crate) struct Run {
     pub(super) recorder: Recorder,
     pub(super) clients: Vec<(Client, Option<Call>)>,
     pub(super) random: Random,
-    pub(super) calls: u64,
+    pub(crate) calls: u64,
     commits: u64,
     /// Errors that no fault explains.
     pub(super) surprises: Vec<String>,
@@ -57,7 +58,7 @@ pub(crate) struct Verdict {
 pub(crate) fn run(seed: u64) -> Verdict {
     let mut run = Run::new(seed);
     run.start();
-    while run.calls < CALLS || run.faults.left() {
+    while run.calls < CALLS || run.faults.are_to_come() {
         run.turn();
     }
     run.drain();
@@ -89,12 +90,19 @@ impl Run {
 
     fn start(&mut self) {
         self.folder.open(&mut self.faults, &mut self.random);
-        for name in QUEUES {
-            let (name, config) = (name.parse().expect("a constant"), Box::new(queues::config(name)));
-            let change = onward_core::TopologyChange::Queue { name, config, update: false };
+        let queues = QUEUES.into_iter().chain([plans::TICKS]).map(|name| {
+            let (name, config) = (topics::name(name), Box::new(queues::config(name)));
+            TopologyChange::Queue { name, config, update: false }
+        });
+        for change in queues.chain(topics::declarations()) {
             let engine = self.folder.engine();
             let declared = self.complete(async move { engine.declare(change).await });
-            declared.expect("no fault yet").expect("queues can be declared");
+            declared.expect("no fault yet").expect("what the runs work with can be declared");
+        }
+        self.workload.plans = plans::put_all(&self.env);
+        self.call(0, Ask::Commit(self.workload.plans.clone()));
+        while self.clients[0].1.is_some() {
+            self.run_some(100);
         }
     }
 
@@ -118,16 +126,6 @@ impl Run {
         }
     }
 
-    /// The folder's care has its turn: it takes snapshots, moves what lives long and gives space back.
-    fn care(&mut self) {
-        match self.folder.care() {
-            Ok(report) => self.faults.counters.cared_for(&report),
-            Err(error) if self.faults.explain(&error) => {}
-            Err(error) => self.surprise(format!("the care of the folder fails: {error}")),
-        }
-        self.harvest();
-    }
-
     fn pass_time(&mut self) {
         let span = match self.random.below(12) {
             0 => Duration::from_millis(self.random.below(12_000)),
@@ -144,6 +142,11 @@ impl Run {
     pub(super) fn pass(&mut self, span: Duration) {
         self.env.advance(span);
         self.folder.tick();
+    }
+
+    /// Takes down what the wall clock shows now.
+    pub(crate) fn note_the_clock(&mut self) {
+        self.recorder.note(self.env.elapsed(), What::Clock(self.env.wall_ahead()));
     }
 
     pub(crate) fn run_some(&mut self, turns: u64) -> bool {
@@ -194,34 +197,6 @@ impl Run {
         }
     }
 
-    /// What a client remembers of an answer.
-    fn learn(&mut self, client: usize, ask: &Ask, reply: Reply) {
-        match (ask, reply) {
-            (_, Reply::Lease(Ok(deliveries))) => {
-                let held = deliveries.into_iter().map(|delivery| Held {
-                    token: delivery.token,
-                    message: delivery.message,
-                    stalls: false,
-                });
-                self.clients[client].0.held.extend(held);
-            }
-            (Ask::Extend(tokens, _), Reply::Extend(Ok(results))) => {
-                for (token, _) in tokens.iter().zip(&results).filter(|(_, result)| result.is_err()) {
-                    self.clients[client].0.held.retain(|held| held.token != *token);
-                    self.workload.keep_stale(token.clone());
-                }
-            }
-            (_, Reply::Read(Ok(page))) => {
-                for record in &page.items {
-                    if let Some(index) = queues::record_index(&record.key) {
-                        self.workload.revisions[index] = Some(record.revision);
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-
     pub(super) fn look_for_surprises(&mut self, reply: &Reply) {
         let full = |error: &&&Error| error.kind() == ErrorKind::Full;
         self.faults.counters.refused_full += errors(reply).iter().filter(full).count() as u64;
@@ -246,9 +221,10 @@ impl Run {
 
     fn faults_now(&mut self) {
         if self.faults.is_due(self.calls) {
-            super::faults::strike(self);
+            super::strike::strike(self);
         }
-        super::faults::look_after(self);
+        super::strike::look_after(self);
+        self.faults.have_enough(self.calls, &mut self.random);
     }
 
     /// Runs one future to its end, with everything else.

@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
-use onward_core::{Holder, Inlet, LeaseRequest, LeaseToken, Message, MessageId, RequestId, WeightedInlet};
+use onward_core::{
+    Holder, Inlet, LeaseRequest, LeaseToken, Message, MessageId, Position, RequestId, WeightedInlet,
+};
 use onward_sim::history::{How, Sent};
 use onward_sim::{Random, SimEnv};
 
-use super::calls::{Ask, Part, process_id};
-use super::queues::{LEASE, QUEUES, inlet};
+use super::calls::{Ask, process_id};
+use super::parts::Part;
+use super::queues::{LEASE, inlet, worked_on};
+use super::streams::Streams;
 
 /// A lease that a worker holds.
 #[derive(Clone, Debug)]
@@ -36,6 +40,13 @@ pub(crate) struct Workload {
     pub(super) processes: u32,
     /// What was sent lately, to be sent again.
     pub(super) lately: Vec<(Message, Sent)>,
+    /// What was published lately, and to which topic.
+    pub(super) published: Vec<(Message, Sent, &'static str)>,
+    /// Places of messages in topics.
+    pub(crate) places: Vec<(&'static str, Position)>,
+    pub(crate) streams: Streams,
+    /// The schedules as they were put first.
+    pub(crate) plans: Vec<Part>,
     /// Leases that ended, or may have: to be tried nevertheless.
     pub(super) stale: Vec<LeaseToken>,
     /// Messages that were rejected: dead letters, mostly.
@@ -63,6 +74,10 @@ impl Workload {
             messages,
             processes,
             lately,
+            published: Vec::new(),
+            places: Vec::new(),
+            streams: Streams::default(),
+            plans: Vec::new(),
             stale,
             rejected,
             vanished,
@@ -95,9 +110,9 @@ impl Workload {
     }
 
     fn lease(&mut self, client: &Client) -> Ask {
-        let first = self.random.below(QUEUES.len() as u64) as usize;
-        let count = 1 + self.random.below(3) as usize;
-        let inlets = QUEUES.iter().cycle().skip(first).take(count).map(|name| inlet(name)).collect();
+        let first = self.random.below(worked_on().count() as u64) as usize;
+        let count = 1 + self.random.below(4) as usize;
+        let inlets = worked_on().cycle().skip(first).take(count).map(inlet).collect();
         let most = 1 + self.random.below(4) as u32;
         let mut request = self.request(client, inlets, most);
         request.wait = Duration::from_millis(self.random.below(3) * 1_000);
@@ -144,6 +159,9 @@ impl Workload {
                 }
                 if how == How::Ack && self.random.once_in(8) {
                     parts.push(self.put_part());
+                }
+                if how == How::Ack && self.random.once_in(5) {
+                    parts.push(if self.random.once_in(2) { self.append() } else { self.publish() });
                 }
                 Some(Ask::Commit(parts))
             }

@@ -116,7 +116,9 @@ fn after_settled(life: &Life<'_>, event: &Event, delivered: &Delivered, report: 
         life.redrives.iter().any(|redrive| redrive.ended > since && redrive.called < event.ended)
     };
     let ends = life.settles.iter().filter(|(at, settled)| {
-        let ends = at.answer == Answer::Ok && (settled.how == How::Ack || settled.dead);
+        // A repeat tells what became of it at first, which a redrive may have undone.
+        let fresh = at.answer == Answer::Ok && !settled.already;
+        let ends = fresh && (settled.how == How::Ack || settled.dead);
         // A later lease that was out before the settlement is a stale one that was accepted: told elsewhere.
         ends && settled.token != delivered.token && event.ended > at.called && later(life, delivered, settled)
     });

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use onward_core::{Books, Inlet, MessageId};
 
 use super::lives::{Life, Lives};
+use super::topics::Evidence;
 use super::{Answer, Event, FaultKind, How, Left, Report, What};
 
 pub(super) fn check(life: &Life<'_>, lives: &Lives<'_>, report: &mut Report) {
@@ -60,13 +61,19 @@ struct Commit<'a> {
 }
 
 /// Judges commits whose answer was lost; of an answered one, each part is judged by itself.
-pub(super) fn check_commits(lives: &Lives<'_>, report: &mut Report) {
+///
+/// `evidence` tells of what went into topics and streams whether it is there.
+pub(super) fn check_commits(lives: &Lives<'_>, evidence: &Evidence, report: &mut Report) {
     if !lives.drained {
         return;
     }
     let mut commits: BTreeMap<u64, Commit<'_>> = BTreeMap::new();
     for event in lives.events.iter().filter(|event| event.answer == Answer::Unknown) {
-        let (Some(number), Some((id, happened))) = (event.commit, happened(event, lives)) else { continue };
+        let (Some(number), Some((id, happened))) =
+            (event.commit, happened(event, lives).or_else(|| stored(event, evidence)))
+        else {
+            continue;
+        };
         let commit = commits.entry(number).or_default();
         if happened { commit.there.push(id) } else { commit.missing.push(id) }
     }
@@ -102,6 +109,16 @@ fn happened<'a>(event: &'a Event, lives: &Lives<'_>) -> Option<(&'a MessageId, b
     }
 }
 
+/// The same of a part that went into a topic or a stream.
+fn stored<'a>(event: &'a Event, evidence: &Evidence) -> Option<(&'a MessageId, bool)> {
+    let id = match &event.what {
+        What::Publish { sent, .. } => &sent.id,
+        What::Append(addition) => &addition.events.first()?.id,
+        _ => return None,
+    };
+    evidence.get(id).map(|there| (id, *there))
+}
+
 impl Life<'_> {
     /// Whether nothing but one acknowledgement can have ended it.
     fn gone_once(&self) -> bool {
@@ -116,7 +133,10 @@ pub(super) fn check_books(lives: &Lives<'_>, report: &mut Report) {
     let mut last: BTreeMap<&Inlet, (&Event, &Books)> = BTreeMap::new();
     for event in lives.events {
         let What::Count { inlet, books } = &event.what else { continue };
-        last.insert(inlet, (event, books));
+        // What a subscription has not reached yet stands in no book.
+        if matches!(inlet, Inlet::Queue(_)) {
+            last.insert(inlet, (event, books));
+        }
         if !books.balance() {
             let (accepted, accounted) = (books.accepted, books.accounted());
             let what = format!("{inlet} accepted {accepted} and accounts for {accounted}: {books:?}");

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use onward_core::{Books, Inlet, Key, LeaseToken, MessageId, Position, RecordKey};
+use onward_core::{Books, Inlet, Key, LeaseToken, MessageId, Name, Position, RecordKey};
+
+use super::facts::{Addition, EventsRead, Planned, Sought};
 
 /// An instant of the test's own clock. `order` tells apart what happened at one time: it rises with each moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,6 +62,39 @@ pub enum What {
         /// Where from.
         inlets: Vec<Inlet>,
     },
+    /// A message was put into a topic.
+    Publish {
+        /// Which.
+        topic: Name,
+        /// The message; its inlet says nothing.
+        sent: Sent,
+        /// The subscriptions that are to get it.
+        takers: Vec<Inlet>,
+    },
+    /// What a topic keeps was read from its beginning to its end.
+    ReadTopic {
+        /// Which.
+        topic: Name,
+        /// Each message's id, content mark and place.
+        messages: Vec<(MessageId, u64, Position)>,
+    },
+    /// A subscription was moved.
+    Seek(Sought),
+    /// Events were appended to a stream.
+    Append(Addition),
+    /// A stream's events before a revision were removed.
+    Truncate {
+        /// Which.
+        stream: String,
+        /// The first revision that is kept.
+        before: u64,
+    },
+    /// Events were read.
+    ReadEvents(EventsRead),
+    /// A schedule was set.
+    Schedule(Planned),
+    /// The wall clock was stepped: how far it is ahead of the truth now, in microseconds.
+    Clock(i64),
     /// An attempt was ended.
     Settle(Settled),
     /// A lease was extended.
@@ -169,6 +204,8 @@ pub struct Delivered {
     pub lease: Duration,
     /// The [`super::content_mark`] of what was handed out.
     pub content: u64,
+    /// The replay epoch of a subscription that it belongs to; 0 for a queue.
+    pub replay: u32,
     /// Handed out alone, as a suspect of a process's death.
     pub suspect: bool,
 }

@@ -19,21 +19,28 @@
 mod deliveries;
 mod ends;
 mod event;
+mod facts;
 mod lives;
 mod order;
 mod recorder;
 mod records;
 mod report;
+mod schedules;
 mod settles;
+mod streams;
+mod streams_read;
+mod subscriptions;
+mod topics;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use onward_core::{Inlet, Message, MessageId};
+use onward_core::{Inlet, Message, MessageId, Name};
 
 use crate::Random;
 
 pub use event::{Answer, Delivered, Event, How, Moment, RecordExpected, Restart, Sent, Settled, What};
+pub use facts::{Addition, EventMark, EventsRead, Planned, SeenEvent, Sought};
 pub use recorder::Recorder;
 pub use report::{Fault, FaultKind, Report, Tally};
 
@@ -56,6 +63,8 @@ pub struct Contract {
     pub ended_is_stale: bool,
     /// The inlets' rules. An inlet that is not here has the default ones.
     pub inlets: BTreeMap<Inlet, InletRules>,
+    /// Topics that keep everything for as long as the history lasts. Of others nothing is said about what is gone.
+    pub keeping: BTreeSet<Name>,
 }
 
 /// The rules of one inlet that the checker must know.
@@ -91,18 +100,28 @@ pub struct History {
 
 /// Judges a history. Pure: the same history has the same report.
 pub fn check(history: &History) -> Report {
-    let lives = lives::Lives::of(history);
+    let queues = schedules::with_ticks(subscriptions::without(history));
+    let lives = lives::Lives::of(&queues);
     let mut report = Report::new(lives.tally());
-    for life in lives.each() {
-        deliveries::check(life, &lives, &mut report);
-        settles::check(life, &lives, &mut report);
-        ends::check(life, &lives, &mut report);
-    }
-    order::check(&lives, &mut report);
-    ends::check_commits(&lives, &mut report);
+    judge(&lives, &mut report);
+    lives.each().for_each(|life| ends::check(life, &lives, &mut report));
+    ends::check_commits(&lives, &topics::evidence(history), &mut report);
     ends::check_books(&lives, &mut report);
     records::check(history, &mut report);
+    schedules::check(history, &mut report);
+    topics::check(history, &mut report);
+    subscriptions::check(history, &mut report);
+    streams::check(history, &mut report);
     report
+}
+
+/// Judges what was handed out and settled, message by message and key by key.
+fn judge(lives: &lives::Lives<'_>, report: &mut Report) {
+    for life in lives.each() {
+        deliveries::check(life, lives, report);
+        settles::check(life, lives, report);
+    }
+    order::check(lives, report);
 }
 
 /// A mark of what must arrive as it was sent: type, version, data.

@@ -39,6 +39,14 @@ pub enum FaultKind {
     Books,
     /// A record's write was lost, or accepted against its condition.
     Record,
+    /// The revisions or places of a stream's events have a gap, fall, or are not what the receipt says.
+    Revision,
+    /// Two appends were accepted of which each excluded the other.
+    TwoWinners,
+    /// A reader was led past an event or a message that was there.
+    Skipped,
+    /// A tick came twice, never, or without having been planned.
+    Tick,
 }
 
 /// One breach, with the messages concerned.

@@ -36,8 +36,12 @@ fn stale(
         let seen = format!("a {what} was accepted at {:?} under a lease that nobody got", event.called.at);
         return report.fault(FaultKind::StaleSettle, &[life.id], seen);
     };
+    // A lease that was given first and ended by a move may be the one that is received last.
+    let moved =
+        |other: &Event| life.redrives.iter().any(|r| r.ended > other.called && r.called < other.ended);
     let newer = life.deliveries.iter().find(|(other, delivered)| {
-        delivered.token != *token && other.ended > received.ended && other.ended < event.called
+        let later = other.ended > received.ended && other.ended < event.called;
+        delivered.token != *token && later && !moved(other)
     });
     let why = if let Some((other, _)) = newer {
         format!("after another got the message at {:?}", other.ended.at)

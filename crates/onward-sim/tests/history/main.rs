@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
+mod facts;
 mod story;
 
 use std::time::Duration;

@@ -92,7 +92,7 @@ impl Story {
         content: u64,
     ) -> &mut Story {
         let token = Story::token(name, lease);
-        let what = Delivered { token, attempt, lease: LEASE, content, suspect: false };
+        let what = Delivered { token, attempt, lease: LEASE, content, replay: 0, suspect: false };
         self.add(2, Answer::Ok, None, What::Deliver(what))
     }
 
@@ -119,7 +119,12 @@ impl Story {
 
     pub(crate) fn kinds(&self) -> Vec<FaultKind> {
         let inlets = [(inlet(), self.rules.clone())].into();
-        let contract = Contract { leases_survive_death: self.survive, ended_is_stale: true, inlets };
+        let contract = Contract {
+            leases_survive_death: self.survive,
+            ended_is_stale: true,
+            inlets,
+            ..Contract::default()
+        };
         let left =
             self.left.as_ref().map(|left| left.iter().map(|(name, l)| ((inlet(), id(name)), *l)).collect());
         let report = check(&History { left, ..self.recorder.history(contract) });
