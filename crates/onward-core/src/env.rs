@@ -13,4 +13,9 @@ pub trait Env: fmt::Debug + Send + Sync + 'static {
     fn random(&self) -> u64;
     /// Completes when `span` has passed on the monotonic clock. Dropping it cancels it.
     fn sleep(&self, span: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+    /// Whether the thread that asks may stand still for one write to a disk, because others go on with the tasks
+    /// meanwhile.
+    fn may_block(&self) -> bool {
+        false
+    }
 }

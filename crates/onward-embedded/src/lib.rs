@@ -29,4 +29,6 @@ pub use state::{
     ListOf, MessageImage, Piece, QueueImage, ReaderImage, Remembered, SETTLED_MAX, SPANS_MAX, ScheduleImage,
     SettledMark, ShelvedImage, Side, State, StreamPiece, TopicImage,
 };
-pub use store::{AppendError, Class, EventPlace, Progress, Store, StoreObserver, Stored, StoredEvent};
+pub use store::{
+    AppendError, Class, EventPlace, How, Progress, Store, StoreObserver, Stored, StoredEvent, Writer,
+};

@@ -1,7 +1,8 @@
 //! The store of the in-memory engine: nothing outlives the process.
 
 use crate::{
-    AppendError, Class, Embedded, Fact, Options, Progress, State, Store, StoreObserver, Stored, StoredEvent,
+    AppendError, Class, Embedded, Fact, How, Options, Progress, State, Store, StoreObserver, Stored,
+    StoredEvent, Writer,
 };
 use hashbrown::HashMap;
 use onward_core::{AtomicScope, Durability, Env, Error, Problem, Result, Timestamp};
@@ -36,6 +37,7 @@ impl Store for MemoryStore {
         _class: Class,
         facts: &[Fact],
         positions: &mut Vec<u64>,
+        _writer: Writer,
     ) -> Result<u64, AppendError> {
         positions.clear();
         let mut position = self.end.load(Ordering::Relaxed);
@@ -55,7 +57,7 @@ impl Store for MemoryStore {
         Ok(position + 1)
     }
 
-    fn hurry(&self) {}
+    fn write(&self, _how: How) {}
 
     fn read(&self, position: u64) -> Result<Stored> {
         let found = self.bodies.lock().get(&position).cloned();

@@ -97,11 +97,32 @@ pub trait StoreObserver: Send + Sync {
     fn room(&self);
 }
 
+/// Who writes what is appended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Writer {
+    /// The store's own threads, woken where they wait.
+    Store,
+    /// Who appends: it calls [`Store::write`] as soon as it has given the engine's lock back.
+    Appender,
+}
+
+/// How an appender has it written. Each is a hint: where others are writing, they write it too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// Somebody waits for [`Progress::written`]: at once on this thread, without waiting for a sync.
+    Hurried,
+    /// Somebody waits for [`Progress::synced`], and nobody else is there: at once on this thread, with the sync.
+    Here,
+    /// By the store's own threads.
+    Woken,
+}
+
 /// Keeps facts in order and message bodies by position.
 ///
-/// The engine calls `append` and `released` under its one lock, `read` and `hurry` never under it.
+/// The engine calls `append` and `released` under its one lock, `read` and `write` never under it.
 pub trait Store: fmt::Debug + Send + Sync + 'static {
-    /// Appends facts as one unit: after a crash all of them are there or none. Does not wait for the disk.
+    /// Appends facts as one unit: after a crash all of them are there or none. Does not wait for the disk. Whom `writer`
+    /// names writes them.
     ///
     /// `positions` is cleared and gets one position per fact, rising strictly over the store's life, each at least 1.
     /// Answers the end: the unit is written or synced once that mark of [`Progress`] has reached it.
@@ -111,11 +132,11 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         class: Class,
         facts: &[Fact],
         positions: &mut Vec<u64>,
+        writer: Writer,
     ) -> Result<u64, AppendError>;
 
-    /// Somebody waits for [`Progress::written`] of what was appended last: a hint, which may do nothing. It may write on
-    /// the calling thread, but does not wait for a sync. Called without the engine's lock.
-    fn hurry(&self);
+    /// Sees to it that what its [`Writer::Appender`] appended is written. Called without the engine's lock.
+    fn write(&self, how: How);
 
     /// The body that stands in the fact at `position` (see [`Fact::body`]). It may read the disk.
     ///

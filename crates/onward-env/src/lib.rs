@@ -2,6 +2,8 @@
 #![allow(clippy::disallowed_methods, reason = "this is the seam that everything else is sent to")]
 
 use onward_core::{Env, Timestamp};
+use tokio::runtime::{Handle, RuntimeFlavor};
+
 use std::{
     future::Future,
     pin::Pin,
@@ -37,6 +39,10 @@ impl Env for SystemEnv {
 
     fn sleep(&self, span: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(tokio::time::sleep(span))
+    }
+
+    fn may_block(&self) -> bool {
+        Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread)
     }
 }
 

@@ -20,7 +20,7 @@ impl DiskFile for ReadOnly {
         self.0.sync_data()
     }
 
-    fn allocate(&self, _: u64) -> io::Result<()> {
+    fn allocate(&self, _: u64) -> io::Result<bool> {
         Err(io::ErrorKind::ReadOnlyFilesystem.into())
     }
 

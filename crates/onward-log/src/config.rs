@@ -12,6 +12,9 @@ pub struct Config {
     pub unit_bytes_max: u64,
     /// A group is closed when it would grow past this, in bytes; a larger unit makes a group of its own.
     pub group_bytes_max: u64,
+    /// While groups are at least so large, in bytes, new segments are only reserved, not written with zeros: that halves
+    /// what goes to the disk, and the metadata that each sync then carries is little beside such a group.
+    pub large_group_bytes: u64,
     /// Bytes appended and not yet durable, beyond which an append answers [`LogError::Busy`].
     pub pending_bytes_max: u64,
     /// Groups written and synced at the same time, each on a thread of its own; 1 to 8.
@@ -35,6 +38,7 @@ impl Default for Config {
             segment_bytes: 64 << 20,
             unit_bytes_max: 16 << 20,
             group_bytes_max: 4 << 20,
+            large_group_bytes: 128 << 10,
             pending_bytes_max: 64 << 20,
             groups_in_flight: 2,
             spare_segments: 2,

@@ -40,8 +40,9 @@ pub trait DiskFile: Debug + Send + Sync {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
     /// Makes all writes to this file that have returned, and its length, durable.
     fn sync_data(&self) -> io::Result<()>;
-    /// Reserves space so that the file is `bytes` long and writes within it need no new space.
-    fn allocate(&self, bytes: u64) -> io::Result<()>;
+    /// Makes the file `bytes` long, and answers whether writes within it need no new space from now on. Where the
+    /// filesystem can't promise that, only writing the bytes takes the space.
+    fn allocate(&self, bytes: u64) -> io::Result<bool>;
     /// The file's length in bytes.
     fn size(&self) -> io::Result<u64>;
 }

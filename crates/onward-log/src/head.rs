@@ -9,6 +9,7 @@ use crate::aligned::BufferStore;
 use crate::config::Config;
 use crate::group::OpenGroup;
 use crate::hurry::Hurried;
+use crate::segment::Space;
 use crate::stock::Stock;
 use crate::{LogError, Position};
 
@@ -86,6 +87,11 @@ impl Head {
             epoch,
             expected: 0,
         }
+    }
+
+    /// How the next segment's space is best taken, by the group taken last.
+    pub(crate) fn space(&self, config: &Config) -> Space {
+        if self.expected as u64 >= config.large_group_bytes { Space::Reserved } else { Space::Written }
     }
 
     /// Segments ready behind the one that is being filled.

@@ -28,20 +28,43 @@ impl Log {
     ///
     /// A failed write poisons the log, and the observer is told.
     pub fn hurry(&self) {
-        let head = self.shared.head.lock();
-        if let Some(group) = self.take_hurried(head) {
+        if let Some(group) = self.take_hurried() {
             self.hurried(group.write().is_ok().then_some(group));
         }
     }
 
+    /// Writes and syncs what was appended, on this thread, if it is little and nothing else is under way: waking a
+    /// thread for it, and being woken by it, can take as long as the disk.
+    ///
+    /// A hint: where it does nothing, a thread of the log does it. A failure poisons the log, and the observer is told.
+    /// It blocks this thread for as long as the disk takes.
+    pub fn write_here(&self) {
+        let Some(head) = self.little_alone() else { return };
+        let taken = self.take(head, &mut self.shared.here.lock());
+        // A failure has poisoned the log, and woken everybody.
+        if taken.and_then(|group| group.write().and_then(|()| group.sync())).is_ok() {
+            // What came meanwhile waits for a thread, or they for the end.
+            let head = self.shared.head.lock();
+            self.go_on(&head);
+        }
+    }
+
+    /// The log's end, if what is open there may be written by its appender; else a thread is woken for it.
+    fn little_alone(&self) -> Option<MutexGuard<'_, Head>> {
+        let head = self.shared.head.lock();
+        let idle = head.in_flight == 0 && head.closed_groups.is_empty() && head.hurried.is_empty();
+        let little = !head.open.is_empty() && head.open.used() <= HURRY_BYTES_MAX;
+        if idle && little && !head.hurrying && head.poisoned.is_none() {
+            return Some(head);
+        }
+        self.shared.wake(&head);
+        None
+    }
+
     /// Takes the open group if it may be written in a hurry. Until it is written, no other group is taken: a write
     /// through the page cache and one past it must not meet in one file.
-    fn take_hurried(&self, mut head: MutexGuard<'_, Head>) -> Option<InFlight> {
-        let idle = head.in_flight == 0 && head.closed_groups.is_empty() && !head.hurrying;
-        let little = !head.open.is_empty() && head.open.used() <= HURRY_BYTES_MAX;
-        if !idle || !little || head.poisoned.is_some() {
-            return None;
-        }
+    fn take_hurried(&self) -> Option<InFlight> {
+        let mut head = self.little_alone()?;
         head.hurrying = true;
         let mut writer = self.shared.hurrying.lock();
         // A failure has poisoned the log: nobody takes anything any more.
@@ -54,10 +77,15 @@ impl Log {
         let mut head = shared.head.lock();
         head.hurrying = false;
         head.hurried.extend(written.map(InFlight::into_hurried));
+        self.go_on(&head);
+    }
+
+    /// Wakes whoever waited for the end of what this thread wrote.
+    fn go_on(&self, head: &Head) {
         if head.closed {
-            shared.work.notify_all();
+            self.shared.work.notify_all();
         } else {
-            shared.wake(&head);
+            self.shared.wake(head);
         }
     }
 }

@@ -138,9 +138,12 @@ impl Log {
     pub(crate) fn make_ready(&self, count: usize) -> Result<(), LogError> {
         let shared = &*self.shared;
         loop {
-            let missing = shared.missing_segment(&shared.head.lock(), count);
+            let (missing, space) = {
+                let head = shared.head.lock();
+                (shared.missing_segment(&head, count), head.space(&shared.config))
+            };
             let Some(index) = missing else { return Ok(()) };
-            match shared.stock.make(index, self.epoch()) {
+            match shared.stock.make(index, self.epoch(), space) {
                 Ok(_) => shared.made(index),
                 Err(error) if error.is_full() => {
                     shared.head.lock().full = true;

@@ -8,6 +8,7 @@
 //! The bytes on the disk, and what durability promises, are in `docs/adr/0002-log-format.md`.
 
 mod aligned;
+mod append;
 pub mod archive;
 mod atomic;
 mod config;
@@ -33,6 +34,7 @@ mod tail;
 mod threads;
 mod walk;
 
+pub use append::Appended;
 pub use atomic::{atomic_write, read_file};
 pub use config::Config;
 pub use disk::{Disk, DiskFile, DiskInfo, DiskLock, LockError, Mode};
@@ -42,7 +44,7 @@ pub use frame::FORMAT;
 pub use group::{Unit, UnitSize};
 pub use head::Purpose;
 pub use io::InFlight;
-pub use log::{Appended, Log, SegmentInfo};
+pub use log::{Log, SegmentInfo};
 pub use look::{Group, Part, SegmentLook};
 pub use overlay::Overlay;
 pub use position::{Position, SEGMENT_SPAN};

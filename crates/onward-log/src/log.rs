@@ -1,4 +1,4 @@
-//! The log: opening, appending, releasing. Writing is in `io`, reading in `reading`.
+//! The log: opening, releasing. Appending is in `append`, writing in `io`, reading in `reading`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,6 @@ use crate::config::Config;
 use crate::disk::{Disk, DiskInfo, DiskLock, LockError, Mode};
 use crate::flow::{Flow, Observer, Progress};
 use crate::frame::GROUP_HEADER_BYTES;
-use crate::group::{Unit, UnitSize};
 use crate::head::{Head, Purpose};
 use crate::io::Writer;
 use crate::recover::{self, RecoveryReport};
@@ -44,6 +43,8 @@ pub(crate) struct Shared {
     pub(crate) head: Mutex<Head>,
     /// What appenders write with, through the page cache.
     pub(crate) hurrying: Mutex<Writer>,
+    /// With what appenders write and sync by themselves.
+    pub(crate) here: Mutex<Writer>,
     /// Signalled when there is a group to write, or the log closes.
     pub(crate) work: Condvar,
     /// Signalled when a segment should be made.
@@ -53,17 +54,6 @@ pub(crate) struct Shared {
     epoch: u32,
     info: DiskInfo,
     _lock: Box<dyn DiskLock>,
-}
-
-/// Where an appended unit stands, and what the caller's closure answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Appended<R> {
-    /// The unit's first record.
-    pub first: Position,
-    /// Just behind its last; the unit is durable once `synced` has reached this.
-    pub end: Position,
-    /// The closure's answer.
-    pub value: R,
 }
 
 /// A segment of the log.
@@ -110,6 +100,7 @@ impl Log {
             tail: Tail::new(config.tail_cache_bytes, epoch),
             head: Mutex::new(head),
             hurrying: Mutex::new(Writer::new(Mode::Buffered)),
+            here: Mutex::new(Writer::new(Mode::Direct)),
             work: Condvar::new(),
             shortage: Condvar::new(),
             taken: AtomicU64::new(begun.0),
@@ -126,42 +117,6 @@ impl Log {
             Err(error) if !error.is_full() => Err(error),
             _ => Ok((log, found.report)),
         }
-    }
-
-    /// Appends a unit: all records that `fill` adds are kept, or none.
-    ///
-    /// `size` is an upper bound of what `fill` adds. It runs under the log's lock, so it should only encode,
-    /// and what it puts in order (as a list of who waits) is in log order. If it fails, or panics, nothing of
-    /// the unit remains. The unit is not durable yet: wait until the observer's `synced` reaches `end`.
-    ///
-    /// Errors: [`LogError::TooLarge`], [`LogError::Busy`], [`LogError::NoSpace`] (only for
-    /// [`Purpose::Ordinary`], unless nothing at all is left), [`LogError::Poisoned`], [`LogError::Closed`];
-    /// nothing was appended then.
-    ///
-    /// Never waits for the disk.
-    pub fn append<R, E: From<LogError>>(
-        &self,
-        purpose: Purpose,
-        size: UnitSize,
-        time: i64,
-        fill: impl FnOnce(&mut Unit<'_>) -> Result<R, E>,
-    ) -> Result<Appended<R>, E> {
-        let shared = &*self.shared;
-        let encoded = size.encoded();
-        if encoded > shared.config.unit_bytes_max {
-            return Err(LogError::TooLarge { bytes: encoded, max: shared.config.unit_bytes_max }.into());
-        }
-        let mut head = shared.head.lock();
-        shared.admit(&mut head, purpose, encoded)?;
-        shared.make_place(&mut head, encoded, time);
-        let mut unit = head.open.unit(&shared.buffers, size, time);
-        let first = unit.position();
-        let value = fill(&mut unit)?;
-        let end = unit.position();
-        let was_empty_before = unit.finish();
-        shared.flow.add_pending(was_empty_before);
-        shared.wake(&head);
-        Ok(Appended { first, end, value })
     }
 
     /// How far the log has come.
@@ -241,7 +196,7 @@ fn behind(index: u32, synced: Position) -> bool {
 
 impl Shared {
     /// Whether an append is taken now.
-    fn admit(&self, head: &mut Head, purpose: Purpose, encoded: u64) -> Result<(), LogError> {
+    pub(crate) fn admit(&self, head: &mut Head, purpose: Purpose, encoded: u64) -> Result<(), LogError> {
         if let Some(cause) = &head.poisoned {
             return Err(LogError::Poisoned { cause: cause.clone() });
         }
@@ -261,7 +216,7 @@ impl Shared {
     }
 
     /// Closes the open group where the unit would not go into it, and moves to the next segment where needed.
-    fn make_place(&self, head: &mut Head, encoded: u64, time: i64) {
+    pub(crate) fn make_place(&self, head: &mut Head, encoded: u64, time: i64) {
         let grown = head.open.used() as u64 + encoded;
         let over = !head.open.is_empty() && grown > self.config.group_bytes_max;
         let rolls = head.rolls(encoded, self.stock.sector);

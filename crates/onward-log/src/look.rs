@@ -174,7 +174,7 @@ impl DiskFile for Part {
         Ok(())
     }
 
-    fn allocate(&self, _: u64) -> io::Result<()> {
+    fn allocate(&self, _: u64) -> io::Result<bool> {
         Err(io::ErrorKind::ReadOnlyFilesystem.into())
     }
 

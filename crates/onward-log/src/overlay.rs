@@ -226,10 +226,10 @@ impl DiskFile for Layered {
         Ok(())
     }
 
-    fn allocate(&self, bytes: u64) -> io::Result<()> {
+    fn allocate(&self, bytes: u64) -> io::Result<bool> {
         let mut above = self.above();
         above.bytes = above.bytes.max(bytes);
-        Ok(())
+        Ok(true)
     }
 
     fn size(&self) -> io::Result<u64> {

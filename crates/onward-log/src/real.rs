@@ -155,11 +155,12 @@ impl DiskFile for RealFile {
         self.file.sync_data()
     }
 
-    fn allocate(&self, bytes: u64) -> io::Result<()> {
+    fn allocate(&self, bytes: u64) -> io::Result<bool> {
         match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, bytes) {
-            // Without it, writing the zeros that follow takes the space just as well.
-            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => self.file.set_len(bytes),
-            done => Ok(done?),
+            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
+                self.file.set_len(bytes).map(|()| false)
+            }
+            done => Ok(done.map(|()| true)?),
         }
     }
 

@@ -129,11 +129,25 @@ pub(crate) fn begin_segment(disk: &dyn Disk, header: &SegmentHeader) -> Result<(
     disk::sync_dir(disk)
 }
 
-/// Makes a spare: allocated, and written with zeros, so that later syncs carry no metadata. It gets its name
-/// when it is whole.
-pub(crate) fn make_spare(disk: &dyn Disk, number: u32, bytes: u64, sector: usize) -> Result<(), LogError> {
+/// How a new segment's space is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Space {
+    /// Written with zeros, so that later syncs carry no metadata: what small groups need.
+    Written,
+    /// Only reserved: half the writing. Each sync carries metadata, which is little beside a large group.
+    Reserved,
+}
+
+/// Makes a spare. It gets its name when it is whole.
+pub(crate) fn make_spare(
+    disk: &dyn Disk,
+    number: u32,
+    bytes: u64,
+    sector: usize,
+    space: Space,
+) -> Result<(), LogError> {
     let making = format!("{number:010}{UNFINISHED}");
-    let made = fill_spare(disk, &making, bytes, sector).and_then(|()| {
+    let made = fill_spare(disk, &making, bytes, sector, space).and_then(|()| {
         let renamed = disk.rename(&making, &spare_name(number));
         renamed.map_err(|error| LogError::io("rename", &making, &error))
     });
@@ -145,9 +159,12 @@ pub(crate) fn make_spare(disk: &dyn Disk, number: u32, bytes: u64, sector: usize
     disk::sync_dir(disk)
 }
 
-fn fill_spare(disk: &dyn Disk, name: &str, bytes: u64, sector: usize) -> Result<(), LogError> {
+fn fill_spare(disk: &dyn Disk, name: &str, bytes: u64, sector: usize, space: Space) -> Result<(), LogError> {
     let file = disk.create(name, Mode::Direct).map_err(|error| LogError::io("create", name, &error))?;
-    file.allocate(bytes).map_err(|error| LogError::io("allocate", name, &error))?;
+    let reserved = file.allocate(bytes).map_err(|error| LogError::io("allocate", name, &error))?;
+    if reserved && space == Space::Reserved {
+        return disk::sync(&*file, name);
+    }
     let zeros = AlignedBuf::zeroed(bytes.min(ZEROS_AT_ONCE) as usize);
     let mut offset = 0;
     while offset < bytes {

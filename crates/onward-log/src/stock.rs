@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::disk::{self, Disk, DiskFile, Mode};
 use crate::frame::GROUP_HEADER_BYTES;
 use crate::group::{OpenGroup, Seal};
-use crate::segment::{self, SEGMENT_HEADER_BYTES, SegmentHeader, segment_name, spare_name};
+use crate::segment::{self, SEGMENT_HEADER_BYTES, SegmentHeader, Space, segment_name, spare_name};
 use crate::{LogError, Position};
 
 /// Open files kept for reading.
@@ -60,12 +60,12 @@ impl Stock {
 
     /// Makes segment `index` ready to be written: from a spare if there is one, else anew. One that another
     /// thread has made meanwhile stays as it is.
-    pub(crate) fn make(&self, index: u32, epoch: u32) -> Result<SegmentHeader, LogError> {
+    pub(crate) fn make(&self, index: u32, epoch: u32, space: Space) -> Result<SegmentHeader, LogError> {
         let _making = self.making.lock();
         if let Some(made) = self.segment(index) {
             return Ok(made);
         }
-        let spare = self.take_spare()?;
+        let spare = self.take_spare(space)?;
         let header = SegmentHeader {
             index,
             epoch,
@@ -79,12 +79,12 @@ impl Stock {
         Ok(header)
     }
 
-    fn take_spare(&self) -> Result<u32, LogError> {
+    fn take_spare(&self, space: Space) -> Result<u32, LogError> {
         if let Some(spare) = self.shelf.lock().spares.pop() {
             return Ok(spare);
         }
         let number = self.free_number()?;
-        segment::make_spare(&*self.disk, number, self.config.segment_bytes, self.sector as usize)?;
+        segment::make_spare(&*self.disk, number, self.config.segment_bytes, self.sector as usize, space)?;
         Ok(number)
     }
 
@@ -184,7 +184,7 @@ impl Stock {
             None => end.segment(),
         };
         if self.segment(next).is_none() {
-            self.make(next, epoch)?;
+            self.make(next, epoch, Space::Written)?;
         }
         Ok(Position::at(next, SEGMENT_HEADER_BYTES))
     }

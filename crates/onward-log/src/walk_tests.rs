@@ -23,8 +23,8 @@ impl DiskFile for InMemory {
     fn sync_data(&self) -> io::Result<()> {
         Ok(())
     }
-    fn allocate(&self, _: u64) -> io::Result<()> {
-        Ok(())
+    fn allocate(&self, _: u64) -> io::Result<bool> {
+        Ok(true)
     }
     fn size(&self) -> io::Result<u64> {
         Ok(self.0.len() as u64)

@@ -90,3 +90,64 @@ fn a_failed_sync_of_what_was_written_in_a_hurry_poisons_the_log() {
     assert!(opened.log.step().is_err());
     check_poisoned(&opened);
 }
+
+#[test]
+fn what_its_appender_writes_by_itself_is_durable_when_it_comes_back() {
+    let disk = SimDisk::new(512);
+    let opened = open(&disk);
+    append(&opened.log, b"alone");
+    let end = opened.log.end();
+    let before = (count(&disk, "write"), count(&disk, "sync"));
+    opened.log.write_here();
+    assert_eq!((count(&disk, "write") - before.0, count(&disk, "sync") - before.1), (1, 1));
+    assert!(opened.log.progress().synced >= end);
+    assert_eq!(bytes_of(&open(&disk.crash(Loss::All)).seen), [b"alone".as_slice()]);
+}
+
+#[test]
+fn an_appender_leaves_to_the_threads_what_comes_beside_a_group_that_is_under_way() {
+    let disk = SimDisk::new(512);
+    let opened = open(&disk);
+    append(&opened.log, b"first");
+    let under_way = opened.log.begin().expect("works").expect("there is a group");
+    append(&opened.log, b"second");
+    let (before, end) = (opened.log.progress(), opened.log.end());
+    opened.log.write_here();
+    assert_eq!(opened.log.progress(), before, "its own thread did nothing");
+    under_way.write().expect("works");
+    under_way.sync().expect("works");
+    opened.log.write_here();
+    assert!(opened.log.progress().synced >= end);
+    assert_eq!(bytes_of(&open(&disk.crash(Loss::All)).seen), [b"first".as_slice(), b"second"]);
+}
+
+#[test]
+fn an_appender_leaves_to_the_threads_what_lies_behind_a_hurried_group() {
+    let disk = SimDisk::new(512);
+    let opened = open(&disk);
+    append(&opened.log, b"hurried");
+    opened.log.hurry();
+    append(&opened.log, b"behind");
+    let before = count(&disk, "sync");
+    opened.log.write_here();
+    assert_eq!(count(&disk, "sync"), before, "its own thread did nothing");
+    drain(&opened.log);
+    assert_eq!(bytes_of(&open(&disk.crash(Loss::All)).seen), [b"hurried".as_slice(), b"behind"]);
+}
+
+#[test]
+#[proves("LOG4")]
+fn a_failure_of_what_its_appender_writes_by_itself_poisons_the_log() {
+    for sync in [false, true] {
+        let disk = SimDisk::new(512);
+        let opened = open(&disk);
+        append(&opened.log, b"unknown");
+        disk.inject(if sync {
+            Fault::FailSync(count(&disk, "sync") as u64 + 1)
+        } else {
+            Fault::FailWrite(count(&disk, "write") as u64 + 1)
+        });
+        opened.log.write_here();
+        check_poisoned(&opened);
+    }
+}

@@ -208,8 +208,8 @@ impl DiskFile for SimFile {
         self.world.lock().sync(self.inode)
     }
 
-    fn allocate(&self, bytes: u64) -> io::Result<()> {
-        self.world.lock().allocate(self.inode, bytes)
+    fn allocate(&self, bytes: u64) -> io::Result<bool> {
+        self.world.lock().allocate(self.inode, bytes).map(|()| true)
     }
 
     fn size(&self) -> io::Result<u64> {

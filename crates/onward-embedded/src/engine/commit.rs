@@ -2,7 +2,7 @@
 
 use super::{Bodies, Core, Inner, Matches, core::refused};
 use crate::{
-    AppendError, Store,
+    AppendError, Store, Writer,
     plan::{self, Answer, Draft, Refusal, Work},
 };
 use onward_core::{
@@ -16,11 +16,13 @@ struct Commit {
     actor: Option<Box<str>>,
     bodies: Bodies,
     matches: Matches,
+    /// Nothing comes right behind it.
+    last: bool,
 }
 
 /// What came of one try, and how far the store must be synced before it may be answered.
 enum Tried {
-    Answered(Result<Vec<Receipt>>, u64),
+    Answered(Result<Vec<Receipt>>, u64, Writer),
     NeedsBodies(Vec<u64>),
     Busy,
 }
@@ -28,7 +30,7 @@ enum Tried {
 impl<S: Store> Core<S> {
     pub(super) async fn commit(self: &Arc<Self>, prepared: Prepared) -> Result<Vec<Receipt>> {
         let _running = self.enter()?;
-        let mut commit = self.ready(prepared)?;
+        let mut commit = self.ready(prepared, true)?;
         let (answer, end) = self.commit_one(&mut commit).await?;
         // The store has the messages now: they take no memory while the disk works.
         drop(commit);
@@ -47,8 +49,9 @@ impl<S: Store> Core<S> {
     ) -> Result<Vec<Result<Vec<Receipt>>>> {
         let _running = self.enter()?;
         let mut answers = Vec::with_capacity(commits.len());
+        let alone = commits.len() == 1;
         for prepared in commits {
-            answers.push(match self.ready(prepared) {
+            answers.push(match self.ready(prepared, alone) {
                 Ok(mut commit) => self.commit_one(&mut commit).await,
                 Err(error) => Err(error),
             });
@@ -97,7 +100,7 @@ impl<S: Store> Core<S> {
         }
     }
 
-    fn ready(&self, prepared: Prepared) -> Result<Commit> {
+    fn ready(&self, prepared: Prepared, last: bool) -> Result<Commit> {
         let actor = prepared.actor().map(Box::from);
         let works: Vec<Work> =
             prepared.into_ops().into_iter().map(|op| Work::new(op, &self.marker)).collect();
@@ -105,15 +108,21 @@ impl<S: Store> Core<S> {
             self.look_ahead(inlet)?;
         }
         let matches = self.match_by_bodies(&works)?;
-        Ok(Commit { works, actor, bodies: Bodies::new(), matches })
+        Ok(Commit { works, actor, bodies: Bodies::new(), matches, last })
     }
 
+    /// Commits and answers, together with how far the store must be synced for the answer to hold.
     async fn commit_one(&self, commit: &mut Commit) -> Result<(Result<Vec<Receipt>>, u64)> {
         let mut missed = None;
         loop {
             let waiting = self.waits.room.notified();
             match self.try_commit(commit)? {
-                Tried::Answered(answer, end) => return Ok((answer, end)),
+                Tried::Answered(answer, end, writer) => {
+                    if writer == Writer::Appender {
+                        self.write_alone();
+                    }
+                    return Ok((answer, end));
+                }
                 Tried::NeedsBodies(positions) => {
                     for position in positions {
                         match self.store.read(position) {
@@ -148,6 +157,7 @@ impl<S: Store> Core<S> {
         let mut ctx = self.context(&mut random, commit.actor.as_deref(), &commit.bodies, &commit.matches);
         let now = ctx.now;
         let mut answers: Vec<Answer> = Vec::with_capacity(commit.works.len());
+        plan::fetch(&inner.state, &commit.works);
         for (at, work) in commit.works.iter().enumerate() {
             match plan::work(&inner.state, draft, work, at, &mut ctx) {
                 Ok(answer) => answers.push(answer),
@@ -155,11 +165,12 @@ impl<S: Store> Core<S> {
                 Err(Refusal::NeedsBodies(positions)) => return Ok(Tried::NeedsBodies(positions)),
                 Err(Refusal::Error(error)) => {
                     let error = place(error, at, work, commit.works.len());
-                    return Ok(Tried::Answered(Err(error), inner.end));
+                    return Ok(Tried::Answered(Err(error), inner.end, Writer::Store));
                 }
             }
         }
-        match self.append(inner, draft, now) {
+        let writer = self.writer(inner, commit.last, now);
+        match self.append_by(writer, inner, draft, now) {
             Ok(()) => {}
             Err(AppendError::Busy) => return Ok(Tried::Busy),
             Err(error) => return Err(refused(error)),
@@ -171,7 +182,7 @@ impl<S: Store> Core<S> {
         let durability = self.capabilities.durability;
         let receipts =
             answers.into_iter().map(|answer| answer.resolve(&inner.positions, durability)).collect();
-        Ok(Tried::Answered(Ok(receipts), inner.end))
+        Ok(Tried::Answered(Ok(receipts), inner.end, writer))
     }
 
     /// Finds out which messages a bulk operation means, where only their bodies tell: reads them without the lock.

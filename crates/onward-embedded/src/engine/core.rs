@@ -2,7 +2,7 @@
 
 use super::{Bodies, Core, Inner, Matches, signal::Signal, waits::Mark};
 use crate::{
-    AppendError, State, Store,
+    AppendError, State, Store, Writer,
     plan::{Context, Draft, Picked},
 };
 use onward_core::{
@@ -82,10 +82,21 @@ impl<S: Store> Core<S> {
 
     /// Appends a draft's facts and applies them; then lets those know who wait for what came of it.
     pub(super) fn append(&self, inner: &mut Inner, draft: &Draft, now: Timestamp) -> Result<(), AppendError> {
+        self.append_by(Writer::Store, inner, draft, now)
+    }
+
+    pub(super) fn append_by(
+        &self,
+        writer: Writer,
+        inner: &mut Inner,
+        draft: &Draft,
+        now: Timestamp,
+    ) -> Result<(), AppendError> {
         if draft.facts.is_empty() {
             return Ok(());
         }
-        inner.end = self.store.append(now, draft.class(), &draft.facts, &mut inner.positions)?;
+        inner.end = self.store.append(now, draft.class(), &draft.facts, &mut inner.positions, writer)?;
+        inner.lone.appended(now);
         self.waits.start(self.store.progress());
         for (fact, position) in draft.facts.iter().zip(&inner.positions) {
             inner.state.apply(fact, *position, now);

@@ -9,7 +9,7 @@ use super::{
     waits::Mark,
 };
 use crate::{
-    AppendError, Store,
+    AppendError, How, Store, Writer,
     plan::{self, Draft, Picked},
 };
 use futures::future::select_all;
@@ -176,7 +176,9 @@ impl<S: Store> Core<S> {
         draft.clear();
         let plan = plan::lease(&mut inner.state, &mut draft, request, &mut ctx);
         let now = ctx.now;
-        let appended = self.append(inner, &draft, now);
+        // What is picked is delivered without a pause, which sees to its writing.
+        let writer = if plan.picked.is_empty() { Writer::Store } else { Writer::Appender };
+        let appended = self.append_by(writer, inner, &draft, now);
         inner.draft = draft;
         match appended {
             Ok(()) if plan.picked.is_empty() => {
@@ -214,10 +216,8 @@ impl<S: Store> Core<S> {
 
     /// Waits until the leases are written, or durable, then reads the bodies.
     async fn deliver(&self, picked: Vec<Picked>, end: u64, mark: Mark) -> Result<Vec<Delivery>> {
-        if mark == Mark::Written && !self.waits.has(mark, end) {
-            // Waking a thread of the store would take longer than the write itself.
-            self.store.hurry();
-        }
+        // Waking a thread of the store would take longer than the write itself.
+        self.store.write(if mark == Mark::Written { How::Hurried } else { How::Woken });
         self.waits.reach(mark, end).await?;
         let (mut deliveries, mut failure) = (Vec::with_capacity(picked.len()), None);
         let given_at = self.clock.now();

@@ -7,6 +7,7 @@ mod core;
 mod events;
 mod health;
 mod lease;
+mod lone;
 mod page;
 mod read;
 mod schedules;
@@ -101,6 +102,7 @@ struct Inner {
     end: u64,
     signals: Vec<Option<Arc<Signal>>>,
     awaited: topics::Awaited,
+    lone: lone::Lone,
     /// When the clock task will wake by itself.
     armed: Option<Timestamp>,
     /// Schedules whose due tick was refused, and why.
@@ -135,7 +137,7 @@ impl<S: Store> Embedded<S> {
         let facts = state.opening(&mut || env.random());
         let mut positions = Vec::new();
         let end = store
-            .append(now, crate::Class::Drain, &facts, &mut positions)
+            .append(now, crate::Class::Drain, &facts, &mut positions, crate::Writer::Store)
             .map_err(|error| refused(error).at("opening the store"))?;
         for (fact, position) in facts.iter().zip(&positions) {
             state.apply(fact, *position, now);
@@ -145,8 +147,8 @@ impl<S: Store> Embedded<S> {
         let floor = state.schedules.decided().unwrap_or_default();
         let scheduled = ScheduleClock::new(env.clone(), floor);
         let (signals, armed, held) = (Vec::new(), None, BTreeMap::new());
-        let awaited = topics::Awaited::default();
-        let inner = Inner { state, draft: Draft::new(), positions, end, signals, awaited, armed, held };
+        let (awaited, lone) = (topics::Awaited::default(), lone::Lone::default());
+        let inner = Inner { state, draft: Draft::new(), positions, end, signals, awaited, lone, armed, held };
         let core = Core {
             capabilities: capabilities(name, store.durability(), atomic),
             clock,

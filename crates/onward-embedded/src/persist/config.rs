@@ -17,6 +17,7 @@ pub(crate) fn log_config(segment_bytes: u64, reserve_bytes: u64, log_id: u64) ->
         segment_bytes,
         unit_bytes_max,
         group_bytes_max: Config::default().group_bytes_max.min(segment_bytes / 2).max(4096),
+        large_group_bytes: Config::default().large_group_bytes.min(segment_bytes / 8),
         pending_bytes_max: PENDING_BYTES_MAX,
         reserve_bytes,
         log_id,

@@ -82,12 +82,13 @@ impl<S: Store> Store for Arc<S> {
         class: crate::Class,
         facts: &[Fact],
         positions: &mut Vec<u64>,
+        writer: crate::Writer,
     ) -> Result<u64, crate::AppendError> {
-        (**self).append(time, class, facts, positions)
+        (**self).append(time, class, facts, positions, writer)
     }
 
-    fn hurry(&self) {
-        (**self).hurry();
+    fn write(&self, how: crate::How) {
+        (**self).write(how);
     }
 
     fn read(&self, position: u64) -> Result<crate::Stored> {

@@ -4,7 +4,7 @@ use super::error::{io_error, log_error};
 use super::live::Live;
 use super::relay::{Relay, poisoned};
 use crate::codec::{Encoded, EventReader, decode_body, encode};
-use crate::{AppendError, Class, Fact, Progress, Store, StoreObserver, Stored, StoredEvent};
+use crate::{AppendError, Class, Fact, How, Progress, Store, StoreObserver, Stored, StoredEvent, Writer};
 use onward_core::{Durability, Error, ErrorKind, Payload, Problem, Result, Timestamp};
 use onward_log::{DiskLock, IoThreads, Log, LogError, Position, Purpose, Record, UnitSize};
 use parking_lot::Mutex;
@@ -107,19 +107,24 @@ impl LogStore {
         records: &[Encoded<'_>],
         fields: &[u8],
         positions: &mut Vec<u64>,
+        writer: Writer,
     ) -> Result<u64, LogError> {
         let purpose = match class {
             Class::Grow => Purpose::Ordinary,
             Class::Drain => Purpose::Essential,
         };
         let size = UnitSize { records: records.len(), bytes: records.iter().map(Encoded::len).sum() };
-        let appended = self.log.append(purpose, size, time.as_micros(), |unit| {
+        let fill = |unit: &mut onward_log::Unit<'_>| {
             for record in records {
                 let position = unit.record(record.kind, &[&fields[record.fields.clone()], record.data])?;
                 positions.push(position.0);
             }
             Ok::<(), LogError>(())
-        })?;
+        };
+        let appended = match writer {
+            Writer::Store => self.log.append(purpose, size, time.as_micros(), fill)?,
+            Writer::Appender => self.log.append_unwoken(purpose, size, time.as_micros(), fill)?,
+        };
         Ok(appended.end.0)
     }
 
@@ -149,13 +154,15 @@ impl Store for LogStore {
         class: Class,
         facts: &[Fact],
         positions: &mut Vec<u64>,
+        writer: Writer,
     ) -> Result<u64, AppendError> {
         positions.clear();
         let mut fields = self.scratch.lock();
         fields.clear();
         let records: Vec<Encoded<'_>> = facts.iter().map(|fact| encode(fact, time, &mut fields)).collect();
-        let end =
-            self.unit(time, class, &records, &fields, positions).map_err(|error| self.refused(error))?;
+        let end = self
+            .unit(time, class, &records, &fields, positions, writer)
+            .map_err(|error| self.refused(error))?;
         fields.shrink_to(SCRATCH_BYTES_MAX);
         let mut used = self.use_of.lock();
         used.end = end;
@@ -164,8 +171,12 @@ impl Store for LogStore {
         Ok(end)
     }
 
-    fn hurry(&self) {
-        self.log.hurry();
+    fn write(&self, how: How) {
+        match how {
+            How::Hurried => self.log.hurry(),
+            How::Here => self.log.write_here(),
+            How::Woken => self.log.wake(),
+        }
     }
 
     fn read(&self, position: u64) -> Result<Stored> {

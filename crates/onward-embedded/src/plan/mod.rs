@@ -48,6 +48,20 @@ pub(crate) enum Work {
 }
 
 impl Work {
+    fn inlet(&self) -> Option<&Inlet> {
+        match self {
+            Self::Enqueue { inlet, .. } => Some(inlet),
+            _ => None,
+        }
+    }
+
+    fn marks(&self) -> Option<&Marks> {
+        match self {
+            Self::Enqueue { marks, .. } => Some(marks),
+            _ => None,
+        }
+    }
+
     pub(crate) fn new(op: Op, marker: &Marker) -> Self {
         match op {
             Op::Enqueue { queue, message } => {
@@ -116,6 +130,20 @@ impl From<Error> for Refusal {
 pub(crate) type Planned = Result<Answer, Refusal>;
 
 /// Plans one operation of a commit; later ones see it through the draft.
+/// Before many messages are planned one by one: see [`Queue::fetch`](crate::state::Queue::fetch).
+pub(crate) fn fetch(state: &State, works: &[Work]) {
+    const FEW: usize = 8;
+    if works.len() < FEW {
+        return;
+    }
+    for run in works.chunk_by(|one, next| one.inlet().is_some() && one.inlet() == next.inlet()) {
+        let queue = run[0].inlet().and_then(|inlet| state.find(inlet));
+        if let Some(queue) = queue {
+            queue.fetch(run.iter().filter_map(Work::marks));
+        }
+    }
+}
+
 pub(crate) fn work(
     state: &State,
     draft: &mut Draft,

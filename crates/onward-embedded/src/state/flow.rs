@@ -180,7 +180,7 @@ impl Queue {
             Some(side) => (side.fairness_key.clone(), side.suspect),
             None => (None, false),
         };
-        if position == self.slab.get(slot).seq && !suspect {
+        if position == self.slab.seq(slot) && !suspect {
             self.ready.push_fresh(&mut self.slab, slot, fairness);
         } else {
             self.ready.push_returned(&mut self.slab, slot, fairness, suspect, position);

@@ -61,6 +61,12 @@ impl Index {
         self.tables[table(hash)].iter_hash(hash).copied()
     }
 
+    /// Whether a slot may be of a message with this hash. Asked for many hashes in a row, the processor fetches their
+    /// places side by side, which later questions then find near.
+    pub(super) fn may_have(&self, hash: u64) -> bool {
+        self.of_hash(hash).next().is_some()
+    }
+
     /// Adds a slot. `hash_of` answers the hash of each slot that is there.
     pub(super) fn insert(&mut self, hash: u64, slot: u32, hash_of: impl Fn(u32) -> u64) {
         self.tables[table(hash)].insert_unique(hash, slot, |slot| hash_of(*slot));

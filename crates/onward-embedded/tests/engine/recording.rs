@@ -2,7 +2,8 @@
 
 use onward_core::*;
 use onward_embedded::{
-    AppendError, Class, Fact, MemoryStore, Piece, Progress, State, Store, StoreObserver, Stored, StoredEvent,
+    AppendError, Class, Fact, How, MemoryStore, Piece, Progress, State, Store, StoreObserver, Stored,
+    StoredEvent, Writer,
 };
 use parking_lot::Mutex;
 use std::{collections::BTreeSet, sync::Arc};
@@ -23,16 +24,17 @@ impl Store for Recording {
         class: Class,
         facts: &[Fact],
         at: &mut Vec<u64>,
+        writer: Writer,
     ) -> Result<u64, AppendError> {
-        let end = self.memory.append(time, class, facts, at)?;
+        let end = self.memory.append(time, class, facts, at, writer)?;
         let recorded = facts.iter().zip(at.iter()).map(|(fact, position)| (fact.clone(), *position, time));
         self.facts.lock().extend(recorded);
         let with_body = facts.iter().zip(at.iter()).filter(|(fact, _)| fact.body().is_some());
         self.bodies.lock().extend(with_body.map(|(_, position)| *position));
         Ok(end)
     }
-    fn hurry(&self) {
-        self.memory.hurry();
+    fn write(&self, how: How) {
+        self.memory.write(how);
     }
     fn read(&self, position: u64) -> Result<Stored> {
         self.memory.read(position)

@@ -71,6 +71,7 @@ pub fn small() -> Config {
         segment_bytes: 16 << 10,
         unit_bytes_max: 6 << 10,
         group_bytes_max: 8 << 10,
+        large_group_bytes: 4 << 10,
         pending_bytes_max: 64 << 10,
         tail_cache_bytes: 8 << 10,
         pool_segments_max: 2,

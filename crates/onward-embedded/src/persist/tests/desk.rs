@@ -7,7 +7,9 @@ use crate::persist::snapshot::StorePart;
 use crate::persist::snapshot_file;
 use crate::persist::{config::log_config, log_store::LogStore};
 use crate::test_env::FixedEnv;
-use crate::{AppendError, At, Class, End, Fact, Given, InletId, Marks, MessageRef, Said, State, Store};
+use crate::{
+    AppendError, At, Class, End, Fact, Given, InletId, Marks, MessageRef, Said, State, Store, Writer,
+};
 use onward_core::{
     Durability, Env, Holder, Inlet, InletConfig, Message, Payload, Position, ProcessId, RequestId, Result,
     Timestamp,
@@ -89,7 +91,7 @@ impl Desk {
     fn append(&self, facts: &[Fact]) -> std::result::Result<Vec<u64>, AppendError> {
         let mut state = self.state.lock();
         let (time, mut positions) = (self.time(), Vec::new());
-        self.store.append(time, Class::Drain, facts, &mut positions)?;
+        self.store.append(time, Class::Drain, facts, &mut positions, Writer::Store)?;
         facts.iter().zip(&positions).for_each(|(fact, position)| state.apply(fact, *position, time));
         self.store.released(&state.take_freed());
         Ok(positions)
