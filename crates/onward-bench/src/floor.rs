@@ -1,6 +1,6 @@
 //! The machine's floor: what one sync costs here, and on what.
 
-use crate::load::figures;
+use crate::load::{Figures, figures};
 use crate::raw::{Put, RawLog};
 use anyhow::{Result, ensure};
 use serde::Serialize;
@@ -25,21 +25,7 @@ pub(crate) struct Floor {
 pub(crate) fn measure(dir: &Path) -> Result<Floor> {
     let (device, filesystem) = mount(dir)?;
     ensure!(filesystem != "tmpfs", "{} is in memory (tmpfs): give --dir on a disk", dir.display());
-    let scratch = dir.join("floor");
-    let mut log = RawLog::open(&scratch, 1)?;
-    let message = vec![7; 3_000];
-    let started = Instant::now();
-    let mut micros = Vec::with_capacity(SYNCS);
-    for number in 0..SYNCS as u64 {
-        let began = Instant::now();
-        log.commit(&[Put::Message { number, data: &message }])?;
-        micros.push(began.elapsed().as_secs_f64() * 1e6);
-        if started.elapsed() > Duration::from_secs(5) {
-            break;
-        }
-    }
-    std::fs::remove_dir_all(&scratch)?;
-    let f = figures(micros, 1, started.elapsed());
+    let f = syncs(&dir.join("floor"), SYNCS, Duration::ZERO)?;
     Ok(Floor {
         folder: dir.display().to_string(),
         device,
@@ -48,6 +34,32 @@ pub(crate) fn measure(dir: &Path) -> Result<Floor> {
         sync_p50_us: f.p50_us,
         sync_p99_us: f.p99_us,
     })
+}
+
+/// One sync of 4 KiB at 1,000 a second: it costs more than one right behind another, because the machine sleeps between
+/// them.
+pub(crate) fn paced(dir: &Path, span: Duration) -> Result<Figures> {
+    syncs(dir, span.as_millis() as usize, Duration::from_millis(1))
+}
+
+/// So many syncs, one begun every so often; at most for five seconds where none is waited for.
+#[allow(clippy::disallowed_methods, reason = "a benchmark measures real time")]
+fn syncs(dir: &Path, count: usize, every: Duration) -> Result<Figures> {
+    let mut log = RawLog::open(dir, 1)?;
+    let message = vec![7; 3_000];
+    let (started, most) = (Instant::now(), Duration::from_secs(5) + every * count as u32);
+    let mut micros = Vec::with_capacity(count);
+    for number in 0..count as u64 {
+        let began = Instant::now();
+        log.commit(&[Put::Message { number, data: &message }])?;
+        micros.push(began.elapsed().as_secs_f64() * 1e6);
+        if started.elapsed() > most {
+            break;
+        }
+        std::thread::sleep(every.saturating_sub(began.elapsed()));
+    }
+    std::fs::remove_dir_all(dir)?;
+    Ok(figures(micros, 1, started.elapsed()))
 }
 
 /// Device and filesystem of the longest mount point above the folder.

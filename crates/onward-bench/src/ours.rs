@@ -12,15 +12,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-const QUEUE: &str = "bench/work";
+pub(crate) const QUEUE: &str = "bench/work";
 const FILL_GROUP: u64 = 1_000;
 
 #[derive(Clone)]
 pub(crate) struct Bed {
-    engine: Arc<dyn Engine>,
-    env: Arc<dyn Env>,
-    queue: Name,
-    data: Payload,
+    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) env: Arc<dyn Env>,
+    pub(crate) queue: Name,
+    pub(crate) data: Payload,
     holder: Holder,
 }
 
@@ -237,46 +237,6 @@ fn bytes_of(dir: &Path) -> Result<u64> {
         bytes += if meta.is_dir() { bytes_of(&path)? } else { meta.blocks() * 512 };
     }
     Ok(bytes)
-}
-
-/// Enqueue to the start of its handler at 1,000 a second, by a worker that waits.
-#[allow(clippy::disallowed_methods, reason = "a benchmark measures real time")]
-pub(crate) async fn latency(dir: &Path, span: Duration) -> Result<Figures> {
-    let bed = Bed::open(dir).await?;
-    let (begin, micros) = (Instant::now(), Arc::new(parking_lot::Mutex::new(Vec::new())));
-    let onward = onward::Onward::new(bed.engine.clone(), bed.env.clone());
-    let heard = micros.clone();
-    let handler = move |message: Message| {
-        let now = begin.elapsed().as_nanos() as u64;
-        let sent: u64 = message.headers.get("sent").and_then(|s| s.parse().ok()).unwrap_or(now);
-        heard.lock().push((now - sent) as f64 / 1e3);
-        std::future::ready(())
-    };
-    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let worker = onward::work::Worker::new(&onward).handle(QUEUE, handler).concurrency(16);
-    let running = tokio::spawn(worker.run_until(async move { drop(stopped.await) }));
-    let mut every = tokio::time::interval(Duration::from_millis(1));
-    let started = Instant::now();
-    while started.elapsed() < span {
-        every.tick().await;
-        let sent = begin.elapsed().as_nanos().to_string();
-        let message =
-            Message::builder("bench.work").data(bed.data.clone()).header("sent", &sent).build(&*bed.env)?;
-        let op = Op::Enqueue { queue: bed.queue.clone(), message: Box::new(message) };
-        let bed = bed.clone();
-        tokio::spawn(async move {
-            or_end(async {
-                bed.engine.commit(bed.engine.prepare(vec![op])?).await?;
-                Ok(())
-            })
-            .await
-        });
-    }
-    let _ = stop.send(());
-    running.await??;
-    let micros = std::mem::take(&mut *micros.lock());
-    ensure!(!micros.is_empty(), "no handler ran");
-    Ok(load::figures(micros, 1, started.elapsed()))
 }
 
 /// Processor time, in percent of one core, of an engine and a worker with nothing to do.
