@@ -7,6 +7,7 @@
 //!
 //! The bytes on the disk, and what durability promises, are in `docs/adr/0002-log-format.md`.
 
+mod ahead;
 mod aligned;
 mod append;
 pub mod archive;

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicU64;
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::ahead::Ahead;
 use crate::aligned::BufferStore;
 use crate::config::Config;
 use crate::disk::{Disk, DiskInfo, DiskLock, LockError, Mode};
@@ -39,6 +40,7 @@ pub(crate) struct Shared {
     pub(crate) stock: Stock,
     pub(crate) flow: Flow,
     pub(crate) tail: Tail,
+    pub(crate) ahead: Ahead,
     pub(crate) buffers: Arc<BufferStore>,
     pub(crate) head: Mutex<Head>,
     /// What appenders write with, through the page cache.
@@ -98,6 +100,7 @@ impl Log {
         let shared = Shared {
             flow: Flow::new(observer, begun),
             tail: Tail::new(config.tail_cache_bytes, epoch),
+            ahead: Ahead::default(),
             head: Mutex::new(head),
             hurrying: Mutex::new(Writer::new(Mode::Buffered)),
             here: Mutex::new(Writer::new(Mode::Direct)),

@@ -23,7 +23,8 @@ impl Log {
     /// Reads one record.
     ///
     /// `position` must be a record's own. What was appended lately is answered from memory, without copying
-    /// once it is on its way to the disk; else the file is read and the checksum verified.
+    /// once it is on its way to the disk; else the file is read, ahead of those that follow where one is asked for behind
+    /// the other, and the checksum verified.
     ///
     /// Errors: [`LogError::OutOfRange`], [`LogError::Corrupt`], the disk's errors. Works on a poisoned log.
     pub fn read(&self, position: Position) -> Result<Record, LogError> {
@@ -42,6 +43,10 @@ impl Log {
             return Err(self.out_of_range(position));
         };
         let file = shared.stock.reader(segment.index)?;
+        let written = self.progress().written;
+        if let Some((kind, bytes)) = shared.ahead.record(&*file, &segment, position, written)? {
+            return Ok(Record { kind, bytes });
+        }
         let (kind, record) = read_record(&*file, &segment, position)?;
         Ok(Record { kind, bytes: Bytes::from(record).slice(RECORD_HEADER_BYTES..) })
     }
