@@ -41,7 +41,8 @@ pub(crate) fn strike(run: &mut Run) {
         Kind::ShortWrite => {
             let next = disk.calls().writes + 1;
             disk.inject(Fault::InterruptWrite(next));
-            disk.inject(Fault::ShortWrite(next + 1, (seed % 5_000) as usize));
+            // One that takes nothing is a failed one.
+            disk.inject(Fault::ShortWrite(next + 1, 1 + (seed % 5_000) as usize));
             run.faults.counters.short_writes += 1;
         }
         Kind::DiskFull => {
