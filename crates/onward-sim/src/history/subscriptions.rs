@@ -181,7 +181,8 @@ impl<'a> Subscription<'a> {
         }
         let last = self.seeks.iter().max_by_key(|(event, _)| event.ended);
         // Of two that were under way at once, the one answered last need not be the one that happened last.
-        let beside = |last: &Event| self.seeks.iter().filter(|(seek, _)| seek.ended > last.called).count() > 1;
+        let beside =
+            |last: &Event| self.seeks.iter().filter(|(seek, _)| seek.ended > last.called).count() > 1;
         let known = last.is_none_or(|(event, _)| event.answer == Answer::Ok && !beside(event));
         if !known || !self.history.contract.keeping.contains(self.topic) {
             return;
