@@ -2,10 +2,15 @@
 
 mod connect;
 pub mod folder;
+pub mod gather;
 mod handle;
 pub mod jobs;
 mod process;
+mod producer;
 pub mod schedule;
+mod spacing;
+#[cfg(feature = "embedded")]
+pub mod testing;
 #[cfg(feature = "embedded")]
 mod verify;
 mod view_json;
@@ -13,12 +18,15 @@ pub mod work;
 
 pub use connect::{connect, engine_at, open, open_folder};
 pub use folder::{Folder, FolderOptions};
+pub use gather::{Gather, GatherState, GatherView};
 pub use handle::{IntoMessage, Onward, UNKNOWN_REPEATS_MAX};
 pub use onward_client::this_process;
 #[cfg(feature = "embedded")]
 pub use onward_keeping as keeping;
 pub use onward_patterns::{Destination, claim_check};
 pub use process::Process;
+pub use producer::{Producer, WhenFull};
+pub use spacing::Spaced;
 #[cfg(feature = "embedded")]
 pub use verify::{OpenReport, Verified, verify};
 pub use view_json::{envelope_json, event_json, payload_json, view_json};

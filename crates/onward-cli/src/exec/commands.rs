@@ -3,7 +3,7 @@
 use super::{
     child::{Job, Report, Runner, Streams},
     stopping::Stopping,
-    verdict::{reason, verdict, word},
+    verdict::{follows, reason, verdict, word},
 };
 use crate::output::{Output, one_line, span};
 use onward::work::{Context, Release, Stop, Verdict};
@@ -96,7 +96,7 @@ impl Commands {
     }
 
     fn tell(&self, context: &Context, report: &Report, took: Duration) {
-        let (message, outcome) = (context.message(), word(&report.ended));
+        let (message, outcome) = (context.message(), word(&report.ended, context.is_last_attempt()));
         let reason = reason(&report.ended, &report.tail);
         let attempt = context.attempt();
         if report.result_too_long {
@@ -119,9 +119,11 @@ impl Commands {
         let reason = reason.map(|reason| format!(": {}", one_line(&reason, 200))).unwrap_or_default();
         let kind = one_line(&message.kind, 60);
         self.out.note(format_args!(
-            "{} {kind} attempt {attempt} {outcome} in {}{reason}",
+            "{} {kind} attempt {attempt} of {} ran {}, {}{reason}",
             message.id,
-            span(took)
+            context.attempts_max(),
+            span(took),
+            follows(outcome)
         ));
     }
 }

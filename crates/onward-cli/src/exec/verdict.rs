@@ -22,9 +22,11 @@ pub(super) enum Ended {
     NotStarted(String),
 }
 
-/// What a command's end means, in one word for people and programs.
-pub(super) fn word(ended: &Ended) -> &'static str {
+/// What a command's end means, in one word for programs; `dead` where a failure of the last attempt sets it aside.
+pub(super) fn word(ended: &Ended, last: bool) -> &'static str {
     match ended {
+        Ended::Status(status) if last && !matches!(status.code(), Some(0 | CODE_REJECT)) => "dead",
+        Ended::Stopped(Stop::Timeout) if last => "dead",
         Ended::Status(status) => match status.code() {
             Some(0) => "ack",
             Some(CODE_REJECT) => "reject",
@@ -33,6 +35,18 @@ pub(super) fn word(ended: &Ended) -> &'static str {
         Ended::Stopped(Stop::Timeout) => "retry",
         Ended::Stopped(Stop::LeaseLost | Stop::LeaseEnding) => "lost",
         Ended::Stopped(_) | Ended::NotStarted(_) => "release",
+    }
+}
+
+/// The same for people: what becomes of the message.
+pub(super) fn follows(word: &str) -> &'static str {
+    match word {
+        "ack" => "done",
+        "retry" => "failed, will be tried again",
+        "dead" => "failed, was its last: now a dead letter",
+        "reject" => "refused: now a dead letter",
+        "lost" => "lost its lease, comes again",
+        _ => "put back",
     }
 }
 
@@ -123,6 +137,16 @@ mod tests {
         }
         let (class, failure) = failed(65 << 8);
         assert_eq!((class, failure.kind), (Some(Class::Permanent), CauseKind::Permanent));
+    }
+
+    #[test]
+    fn the_last_failed_attempt_is_not_said_to_be_tried_again() {
+        let ended = |raw| Ended::Status(ExitStatus::from_raw(raw));
+        assert_eq!((word(&ended(75 << 8), false), word(&ended(75 << 8), true)), ("retry", "dead"));
+        assert_eq!((word(&ended(9), true), word(&Ended::Stopped(Stop::Timeout), true)), ("dead", "dead"));
+        assert_eq!((word(&ended(0), true), word(&ended(65 << 8), true)), ("ack", "reject"));
+        assert_eq!(word(&Ended::Stopped(Stop::Shutdown), true), "release");
+        assert!(!follows("dead").contains("again"));
     }
 
     #[test]

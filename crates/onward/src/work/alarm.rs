@@ -1,5 +1,6 @@
 //! The alarm for dead letters: on by default, in the log and by callback, and never a flood.
 
+use super::{Alert, settle::answered, watching::Alerts};
 use crate::Onward;
 use futures::StreamExt;
 use onward_core::{CauseKind, Inlet, Interest, MessageId};
@@ -42,6 +43,7 @@ struct Seen {
 #[derive(Default)]
 pub(crate) struct Alarm {
     pub(crate) on_dead: Option<OnDead>,
+    alerts: Arc<Alerts>,
     seen: Mutex<BTreeMap<Inlet, Seen>>,
     something: Notify,
 }
@@ -53,8 +55,8 @@ impl fmt::Debug for Alarm {
 }
 
 impl Alarm {
-    pub(crate) fn new(on_dead: Option<OnDead>) -> Self {
-        Self { on_dead, ..Self::default() }
+    pub(crate) fn new(on_dead: Option<OnDead>, alerts: Arc<Alerts>) -> Self {
+        Self { on_dead, alerts, ..Self::default() }
     }
 
     /// One message went to the dead letters.
@@ -82,7 +84,10 @@ impl Alarm {
     /// Compares with what was seen before; also once more when the worker ends, so that nothing goes unreported.
     pub(crate) async fn look(&self, onward: &Onward, inlets: &[Inlet]) {
         // An engine that can't be asked is reported by everything else that asks it.
-        let Ok(all) = onward.engine().stats(inlets.to_vec()).await else { return };
+        let Ok(all) = answered(onward, "asking for numbers", onward.engine().stats(inlets.to_vec())).await
+        else {
+            return;
+        };
         for stats in all {
             if let Some(alarm) = self.compare(stats.inlet, stats.books.dead) {
                 self.sound(&alarm);
@@ -102,6 +107,7 @@ impl Alarm {
         let (inlet, dead, new) = (&alarm.inlet, alarm.dead, alarm.new);
         let latest = alarm.latest.as_ref().map(|(id, kind)| format!("{id} ({kind:?})")).unwrap_or_default();
         tracing::warn!(%inlet, dead, new, latest, "dead letters: look at them, mend the cause, redrive them");
+        self.alerts.pass_on(&Alert::Dead(alarm.clone()));
         if let Some(tell) = &self.on_dead {
             tell(alarm);
         }

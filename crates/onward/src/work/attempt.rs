@@ -1,25 +1,29 @@
 //! One delivery, from receipt to settlement.
 
 use super::{
-    Context, Handling,
+    Context, Handling, Monitor,
     alarm::Alarm,
+    breaker::{Pass, enter_all, leave_all},
     context::Attempt,
-    decide::{Count, Decision, Work, decide, refused, release},
+    decide::{Count, Decision, RELEASE_MIN, Work, decide, refused, release, used},
     heart::{Hold, Stop},
-    inbox::{Claim, Standing},
+    inbox::{Claim, Standing, fingerprint},
+    layers::ran_twice,
     panic::{Caught, caught},
     settle::{Settled, settle, settle_op, write},
     states::States,
     supervise::supervise,
+    turn::take_turn,
+    watching::Alerts,
 };
-use crate::Onward;
-use futures::future::Either;
-use onward_core::{CauseKind, Delivery, MessageState, Op, Outcome};
+use crate::{Onward, gather::Ending};
+use onward_core::{CauseKind, Delivery, ErrorKind, Failure, Inlet, MessageState, Op, Outcome, RetryPolicy};
 use std::{
-    sync::{Arc, Mutex},
+    collections::BTreeMap,
+    sync::{Arc, Mutex, OnceLock, atomic::AtomicBool},
     time::Duration,
 };
-use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, watch};
+use tokio::sync::{Notify, watch};
 
 /// What all attempts of one worker share.
 #[derive(Debug)]
@@ -27,17 +31,28 @@ pub(crate) struct Shared {
     pub(crate) onward: Onward,
     pub(crate) states: Arc<States>,
     pub(crate) alarm: Alarm,
+    pub(crate) alerts: Arc<Alerts>,
+    pub(crate) monitor: Monitor,
     /// Set once the time to drain is over.
     pub(crate) interrupt: watch::Sender<bool>,
     /// How long a handler may take to stop once it was asked to.
     pub(crate) grace: Duration,
+    /// Attempts in all, by inlet, as they were declared when the worker started.
+    pub(crate) attempts_max: OnceLock<BTreeMap<Inlet, u32>>,
+}
+
+impl Shared {
+    fn attempts_max(&self, inlet: &Inlet) -> u32 {
+        let declared = self.attempts_max.get().and_then(|all| all.get(inlet)).copied();
+        declared.unwrap_or_else(|| RetryPolicy::default().attempts_max)
+    }
 }
 
 /// Works on one delivery that was asked for at `sent` on the monotonic clock. Never fails, never panics.
 pub(crate) async fn work_on(
     shared: Arc<Shared>,
     handling: Arc<Handling>,
-    delivery: Delivery,
+    mut delivery: Delivery,
     sent: Duration,
 ) -> Count {
     let (onward, env) = (&shared.onward, &**shared.onward.env());
@@ -46,7 +61,13 @@ pub(crate) async fn work_on(
     let (hold, _) = watch::channel(Hold { lease, fence: sent + lease, deadline: None, stop: None });
     let hold = Arc::new(hold);
     let beat = onward.heart.hold(token, hold.clone(), env.monotonic());
+    // Of the message as it was sent, so that workers of different versions agree.
+    let sent_as = handling.idempotency.as_ref().map(|_| fingerprint(&delivery.message));
+    let brought_up = handling.versions.bring_up(&mut delivery.message);
     let attempt = Arc::new(Attempt {
+        attempts_max: shared.attempts_max(&delivery.token.inlet),
+        called: AtomicBool::new(false),
+        repeated: Notify::new(),
         onward: onward.clone(),
         delivery,
         states: shared.states.clone(),
@@ -54,26 +75,50 @@ pub(crate) async fn work_on(
         idempotent: handling.idempotency.is_some(),
         staged: Mutex::default(),
     });
-    let mut claim = None;
-    let work = run(&attempt, &handling, &mut claim, suspect);
+    let (mut claim, mut passes) = (None, Vec::new());
+    let work = async {
+        match brought_up {
+            Ok(()) => run(&attempt, &handling, (&mut claim, &mut passes), sent_as.as_deref(), suspect).await,
+            Err(unfit) => Work::Unfit(unfit),
+        }
+    };
     let work = supervise(work, &hold, shared.interrupt.subscribe(), env, shared.grace).await;
     // From here on the lease is only used to settle, while it lasts.
     drop(beat);
     let stop = hold.borrow().stop.map(|(why, _)| why);
     let decision = decide(work, stop, &handling, attempt.delivery.attempt, env.random());
+    let decision = match leave_all(passes, used(&decision), env.monotonic()) {
+        // What fails while a dependency is down burns no attempt.
+        Some(wait) => Decision::Settle(release(wait.max(RELEASE_MIN)), Count::Released),
+        None => decision,
+    };
     end(&shared, &attempt, claim, decision, stop).await
 }
 
 /// Takes its turn, claims its key, runs its handler.
-async fn run(attempt: &Arc<Attempt>, handling: &Handling, claim: &mut Option<Claim>, suspect: bool) -> Work {
+async fn run(
+    attempt: &Arc<Attempt>,
+    handling: &Handling,
+    (claim, passes): (&mut Option<Claim>, &mut Vec<Pass>),
+    sent_as: Option<&str>,
+    suspect: bool,
+) -> Work {
     let onward = &attempt.onward;
     let _turn = take_turn(&onward.process().gate, suspect).await;
+    if handling.shed.is_some_and(|shed| shed.takes(&attempt.delivery, onward.env().now())) {
+        return Work::Shed;
+    }
+    match enter_all(&handling.breakers, &**onward.env()) {
+        Ok(entered) => *passes = entered,
+        Err(wait) => return Work::Held(wait),
+    }
     if let Some(idempotency) = &handling.idempotency {
         let fence = attempt.hold.borrow().fence;
-        match idempotency.claim(onward, &attempt.delivery, fence).await {
+        match idempotency.claim(onward, &attempt.delivery, sent_as, fence).await {
             Ok(Ok(Standing::Mine(mine))) => *claim = Some(mine),
             Ok(Ok(Standing::Processed(result))) => return Work::Processed(result),
             Ok(Ok(Standing::Busy)) => return Work::Busy,
+            Ok(Ok(Standing::OfAnother)) => return Work::Unfit(of_another()),
             Ok(Err(failure)) => return Work::Unfit(failure),
             Err(error) => return Work::NoInbox(error),
         }
@@ -81,25 +126,24 @@ async fn run(attempt: &Arc<Attempt>, handling: &Handling, claim: &mut Option<Cla
     let deadline = onward.env().monotonic() + handling.timeout;
     attempt.hold.send_modify(|hold| hold.deadline = Some(deadline));
     let context = Context { attempt: attempt.clone() };
-    match caught(|| handling.handler.call(context)) {
-        Ok(Ok(running)) => match Caught(running).await {
-            Ok(verdict) => Work::Ended(verdict),
-            Err(panicked) => Work::Panicked(panicked),
+    match caught(|| handling.call(context)) {
+        Ok(Ok(running)) => tokio::select! {
+            biased;
+            ended = Caught(running) => match ended {
+                Ok(verdict) => Work::Ended(verdict),
+                Err(panicked) => Work::Panicked(panicked),
+            },
+            () = attempt.repeated.notified() => Work::Ended(ran_twice()),
         },
         Ok(Err(unfit)) => Work::Unfit(unfit),
         Err(panicked) => Work::Panicked(panicked),
     }
 }
 
-/// The turn of one delivery: shared with the others of this process, or alone.
-type Turn = Either<OwnedRwLockReadGuard<()>, OwnedRwLockWriteGuard<()>>;
-
-/// Waits until the delivery may run. A suspect waits for all that run, and nothing starts until it has ended.
-async fn take_turn(gate: &Arc<RwLock<()>>, suspect: bool) -> Turn {
-    match suspect {
-        true => Either::Right(gate.clone().write_owned().await),
-        false => Either::Left(gate.clone().read_owned().await),
-    }
+fn of_another() -> Failure {
+    let text = "its idempotency key is that of another message with other data: give it a key of its own, \
+                or say `.key_alone()`";
+    Failure::new(CauseKind::Permanent, text)
 }
 
 async fn end(
@@ -114,8 +158,8 @@ async fn end(
             let staged = attempt.take_staged();
             (outcome.clone(), count, if acks(&outcome) { staged } else { Vec::new() })
         }
-        Decision::Cancel => match cancel(attempt).await {
-            Ok(()) => (release(Duration::ZERO), Count::Cancelled, Vec::new()),
+        Decision::Cancel(count) => match cancel(attempt).await {
+            Ok(()) => (release(Duration::ZERO), count, Vec::new()),
             Err(error) => (refused(&error), Count::Failed, Vec::new()),
         },
         Decision::Nothing => {
@@ -124,7 +168,7 @@ async fn end(
         }
     };
     log(&outcome);
-    match commit(shared, attempt, claim.as_ref(), outcome.clone(), staged).await {
+    match commit_counted(shared, attempt, claim.as_ref(), outcome.clone(), staged).await {
         Settled::Refused(error) if acks(&outcome) => {
             tracing::warn!(%error, "the acknowledgement was refused; the attempt has failed");
             match commit(shared, attempt, claim.as_ref(), refused(&error), Vec::new()).await {
@@ -134,6 +178,36 @@ async fn end(
         }
         Settled::As(_) => count,
         other => lost(&other),
+    }
+}
+
+/// Settles, and counts the end in the gather that the message is a part of: again while other parts end beside it.
+async fn commit_counted(
+    shared: &Shared,
+    attempt: &Attempt,
+    claim: Option<&Claim>,
+    outcome: Outcome,
+    staged: Vec<Op>,
+) -> Settled {
+    let Some(ending) = Ending::of(&attempt.delivery.message, &outcome) else {
+        return commit(shared, attempt, claim, outcome, staged).await;
+    };
+    let env = shared.onward.env();
+    let mut before = None;
+    loop {
+        let (revision, joined) = match ending.join(&shared.onward).await {
+            Ok(joined) => joined,
+            Err(error) => return Settled::Unanswered(error),
+        };
+        let ops = staged.iter().cloned().chain(joined).collect();
+        let settled = commit(shared, attempt, claim, outcome.clone(), ops).await;
+        // The conflict is another's end only if the record is new since the last try.
+        let raced = matches!(&settled, Settled::Refused(e) if e.kind() == ErrorKind::Conflict);
+        if !raced || before == Some(revision) || env.monotonic() >= attempt.hold.borrow().fence {
+            return settled;
+        }
+        before = Some(revision);
+        env.sleep(Duration::from_micros(500 + env.random() % 4_500)).await;
     }
 }
 
@@ -200,9 +274,7 @@ fn cause_of(outcome: &Outcome) -> Option<CauseKind> {
 fn lost(settled: &Settled) -> Count {
     match settled {
         Settled::Stale => tracing::warn!("the lease was stale: nothing was settled"),
-        Settled::Unanswered(error) => {
-            tracing::warn!(%error, "no answer while the lease lasted; the message may come again");
-        }
+        Settled::Unanswered(error) => tracing::warn!(%error, "no answer; the message may come again"),
         Settled::Refused(error) => tracing::warn!(%error, "the settlement was refused"),
         Settled::As(_) => {}
     }

@@ -12,9 +12,13 @@ use onward_core::{
 use serde::{Serialize, de::DeserializeOwned};
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
+use tokio::sync::Notify;
 
 /// The delivery that a handler works on: which attempt, how long yet, whether to stop; and what goes with it.
 ///
@@ -33,9 +37,20 @@ pub(crate) struct Attempt {
     pub(crate) idempotent: bool,
     /// Operations that join the acknowledgement's commit.
     pub(crate) staged: Mutex<Vec<Op>>,
+    /// Attempts in all, as the inlet says.
+    pub(crate) attempts_max: u32,
+    /// The handler was called.
+    pub(crate) called: AtomicBool,
+    /// A layer called the handler again.
+    pub(crate) repeated: Notify,
 }
 
 impl Attempt {
+    /// True the first time.
+    pub(crate) fn begin_once(&self) -> bool {
+        !self.called.swap(true, Ordering::Relaxed)
+    }
+
     pub(crate) fn take_staged(&self) -> Vec<Op> {
         std::mem::take(&mut self.staged.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -65,6 +80,16 @@ impl Context {
     /// Which attempt this is, from 1.
     pub fn attempt(&self) -> u32 {
         self.attempt.delivery.attempt
+    }
+
+    /// How many attempts the inlet allows, as it was declared when the worker started.
+    pub fn attempts_max(&self) -> u32 {
+        self.attempt.attempts_max
+    }
+
+    /// Whether a failure of this attempt sends the message to the dead letters.
+    pub fn is_last_attempt(&self) -> bool {
+        self.attempt() >= self.attempts_max()
     }
 
     /// The failed attempts so far, oldest first.

@@ -1,6 +1,6 @@
 //! What an attempt's end means: pure, from what happened to how it is settled.
 
-use super::{Class, Handling, Verdict, heart::Stop};
+use super::{Class, Handling, Verdict, breaker::Used, heart::Stop};
 use onward_core::{CauseKind, Error, ErrorKind, Failure, Outcome, Payload, RetryDelay};
 use std::time::Duration;
 
@@ -20,6 +20,10 @@ pub(crate) enum Work {
     Processed(Option<Payload>),
     /// Its key is being processed by another.
     Busy,
+    /// A dependency is down: to wait so long.
+    Held(Duration),
+    /// Old and of low priority, where that is shed.
+    Shed,
     /// The inbox could not be asked.
     NoInbox(Error),
 }
@@ -34,6 +38,35 @@ pub(crate) enum Count {
     Interrupted,
     Cancelled,
     Lost,
+    Shed,
+}
+
+impl Count {
+    /// All of them, in the order of their numbers.
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Done,
+        Self::Skipped,
+        Self::Failed,
+        Self::Released,
+        Self::Interrupted,
+        Self::Cancelled,
+        Self::Lost,
+        Self::Shed,
+    ];
+
+    /// Its name in metrics.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Skipped => "skipped",
+            Self::Failed => "failed",
+            Self::Released => "released",
+            Self::Interrupted => "interrupted",
+            Self::Cancelled => "cancelled",
+            Self::Lost => "lost",
+            Self::Shed => "shed",
+        }
+    }
 }
 
 /// How an attempt is to be settled.
@@ -42,7 +75,7 @@ pub(crate) enum Decision {
     /// By this outcome.
     Settle(Outcome, Count),
     /// The message is to be cancelled.
-    Cancel,
+    Cancel(Count),
     /// Not at all: the lease is gone.
     Nothing,
 }
@@ -65,6 +98,8 @@ pub(crate) fn decide(
         Some(Work::Unfit(failure)) => return Settle(Outcome::Reject { failure }, Count::Failed),
         Some(Work::Panicked(failure)) => return Settle(retry(RetryDelay::Policy, failure), Count::Failed),
         Some(Work::Busy) => return Settle(release(BUSY_WAIT), Count::Released),
+        Some(Work::Held(wait)) => return Settle(release(wait.max(RELEASE_MIN)), Count::Released),
+        Some(Work::Shed) => return Decision::Cancel(Count::Shed),
         Some(Work::NoInbox(error)) if error.kind() == ErrorKind::LeaseLost => return Decision::Nothing,
         Some(Work::NoInbox(_)) => return Settle(release(BUSY_WAIT), Count::Released),
         Some(Work::Ended(Verdict::Failed(error))) => Some(error),
@@ -76,7 +111,7 @@ pub(crate) fn decide(
         (Some(Stop::Timeout), error) => {
             Settle(retry(RetryDelay::Policy, timed_out(handling.timeout, error)), Count::Failed)
         }
-        (_, Some(error)) => by_class(handling.classify(&error), &error, attempt, random),
+        (_, Some(error)) => by_class(handling.classify_attempt(&error, attempt), &error, attempt, random),
         (_, None) => Decision::Nothing,
     }
 }
@@ -97,7 +132,16 @@ fn by_class(class: Class, error: &super::Error, attempt: u32, random: u64) -> De
             Settle(Outcome::Reject { failure: error.failure(CauseKind::Permanent) }, Count::Failed)
         }
         Class::Release(span) => Settle(release(span.max(RELEASE_MIN)), Count::Released),
-        Class::Cancel => Decision::Cancel,
+        Class::Cancel => Decision::Cancel(Count::Cancelled),
+    }
+}
+
+/// What an attempt says of what its handler depends on.
+pub(crate) fn used(decision: &Decision) -> Used {
+    match decision {
+        Decision::Settle(Outcome::Ack { .. }, Count::Done) => Used::Well,
+        Decision::Settle(Outcome::Retry { .. }, _) => Used::Badly,
+        _ => Used::Untold,
     }
 }
 
@@ -128,12 +172,11 @@ pub(crate) fn release(delay: Duration) -> Outcome {
     Outcome::Release { delay }
 }
 
-/// What a delivery of a type that nobody here handles is settled with: others first, then the dead letters.
-pub(crate) fn unknown_type(kind: &str, released_before: u32, releases_max: u32) -> Outcome {
+/// What a delivery that nobody here handles (`what`) is settled with: others first, then the dead letters.
+pub(crate) fn unknown_type(what: &str, released_before: u32, releases_max: u32) -> Outcome {
     if released_before < releases_max {
         return release(Duration::from_secs(1 << released_before.min(6)));
     }
-    let text =
-        format!("no handler takes the type `{kind}`; it was left to other workers {releases_max} times");
+    let text = format!("{what}; it was left to other workers {releases_max} times");
     Outcome::Reject { failure: Failure::new(CauseKind::UnknownType, text) }
 }

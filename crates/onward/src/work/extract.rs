@@ -1,7 +1,7 @@
 //! What a handler's arguments are made from.
 
 use super::{Context, states::States};
-use onward_core::{CauseKind, Failure, Message, Result};
+use onward_core::{CauseKind, Failure, Message, Payload, Result};
 use serde::de::DeserializeOwned;
 use std::{
     any::{Any, TypeId},
@@ -80,7 +80,11 @@ impl<T: Send + Sync + 'static> Extract for State<T> {
 
 /// Reads the data. What does not fit the type is a dead letter with the reason, never an endless retry.
 pub(crate) fn decode<T: DeserializeOwned>(message: &Message) -> Result<T, Failure> {
-    let data = &message.data;
+    decode_payload(&message.data)
+}
+
+/// As [`decode`], of data alone.
+pub(crate) fn decode_payload<T: DeserializeOwned>(data: &Payload) -> Result<T, Failure> {
     if !data.is_json() {
         let what = format!("the data is {}, and the handler takes JSON", data.content_type());
         return Err(Failure::new(CauseKind::Undecodable, what));

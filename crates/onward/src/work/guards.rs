@@ -41,6 +41,7 @@ pub(crate) fn check(
             handling.handler.check(states).map_err(|e| e.at(inlet))?;
             check_effects(inlet, handling)?;
             check_order(inlet, handling, &config)?;
+            handling.versions.check(inlet)?;
             check_time(inlet, handling, &config, capabilities)?;
             warnings.extend(check_inbox(inlet, handling, &config, capabilities)?);
         }

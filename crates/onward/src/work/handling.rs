@@ -1,13 +1,17 @@
 //! A handler with everything that is said about it.
 
 use super::{
-    Class, Handler,
+    Breaker, Class, Context, Handler, Running,
     handler::{AnyHandler, forget_shape},
     inbox::{Idempotency, KeyOf},
+    layers::{HandlerService, LayeredService, wrap},
+    shed::Shed,
+    upcast::Versions,
 };
-use onward_core::{Failure, Key, Message};
+use onward_core::{Failure, Key, Message, RetryPolicy};
 use serde::de::DeserializeOwned;
 use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
+use tower_layer::Layer;
 
 /// A handler's timeout where none is set.
 pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(600);
@@ -24,7 +28,29 @@ pub struct Handling {
     pub(crate) effects: Effects,
     pub(crate) ordered: bool,
     pub(crate) sorters: Vec<Sorter>,
+    pub(crate) versions: Versions,
+    pub(crate) retry: Retry,
+    /// So many messages in one call, where it is a batch handler.
+    pub(crate) batch: Option<u32>,
+    pub(crate) breakers: Vec<Breaker>,
+    pub(crate) shed: Option<Shed>,
+    layered: bool,
 }
+
+/// When what may pass is tried again.
+#[derive(Clone, Default)]
+pub(crate) enum Retry {
+    /// As the queue says.
+    #[default]
+    Queue,
+    /// As the handler's own policy says.
+    Policy(RetryPolicy),
+    /// As a function of the attempt and the error says.
+    Curve(Curve),
+}
+
+/// Says how long to wait after the failure of an attempt.
+pub(crate) type Curve = Arc<dyn Fn(u32, &super::Error) -> Duration + Send + Sync>;
 
 /// Sorts errors of one type; `None` for others.
 pub(crate) type Sorter = Arc<dyn Fn(&(dyn StdError + 'static)) -> Option<Class> + Send + Sync>;
@@ -39,14 +65,25 @@ pub(crate) enum Effects {
 
 /// Begins to say more about a handler: `handler(send_welcome).timeout(..).idempotent()`.
 pub fn handler<Args: 'static>(function: impl Handler<Args>) -> Handling {
+    of(forget_shape(function))
+}
+
+/// A handler of whatever shape, with nothing said about it yet.
+pub(crate) fn of(handler: Arc<dyn AnyHandler>) -> Handling {
     Handling {
-        handler: forget_shape(function),
+        handler,
         kinds: Vec::new(),
         timeout: TIMEOUT_DEFAULT,
         idempotency: None,
         effects: Effects::Unsaid,
         ordered: false,
         sorters: Vec::new(),
+        versions: Versions::default(),
+        retry: Retry::Queue,
+        batch: None,
+        breakers: Vec::new(),
+        shed: None,
+        layered: false,
     }
 }
 
@@ -126,10 +163,20 @@ impl Handling {
         self
     }
 
+    /// Takes messages of one key for the same work whatever their data is.
+    ///
+    /// Without it a message under a known key with other data (type, version or data) is refused: it is a dead letter,
+    /// since one of the two would otherwise never be done. Implies [`Handling::idempotent`].
+    pub fn key_alone(mut self) -> Self {
+        let idempotency = self.idempotency.take().unwrap_or(Idempotency::new(KeyOf::Id));
+        self.idempotency = Some(Idempotency { key_alone: true, ..idempotency });
+        self
+    }
+
     fn once(mut self, key: KeyOf) -> Self {
-        let ttl = self.idempotency.take().map(|idempotency| idempotency.ttl);
+        let said = self.idempotency.take();
         let new = Idempotency::new(key);
-        self.idempotency = Some(Idempotency { ttl: ttl.unwrap_or(new.ttl), ..new });
+        self.idempotency = Some(said.map_or(new.clone(), |said| Idempotency { key: new.key, ..said }));
         self
     }
 
@@ -144,11 +191,56 @@ impl Handling {
         self
     }
 
+    /// Waits by this policy after errors that may pass, instead of the queue's. The queue's bound on attempts holds too.
+    ///
+    /// An error that says itself how long to wait ([`super::RetryAfter`]) is waited for so long all the same.
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.retry = Retry::Policy(policy);
+        self
+    }
+
+    /// Waits so long after an attempt (from 1) failed with an error that may pass: a curve of one's own.
+    pub fn retry_curve(
+        mut self,
+        wait: impl Fn(u32, &super::Error) -> Duration + Send + Sync + 'static,
+    ) -> Self {
+        self.retry = Retry::Curve(Arc::new(wait));
+        self
+    }
+
+    /// Puts a `tower` layer around it; what is said last is outermost.
+    ///
+    /// The layer is given a [`HandlerService`], which runs once in an attempt: retries are the queue's. Layers see a
+    /// call after its turn and its idempotency key were taken, within its timeout.
+    pub fn layer<L>(mut self, layer: L) -> Self
+    where
+        L: Layer<HandlerService>,
+        L::Service: LayeredService,
+    {
+        self.handler = wrap(self.handler, !self.layered, &layer);
+        self.layered = true;
+        self
+    }
+
+    /// Makes its arguments and calls it.
+    pub(crate) fn call(&self, context: Context) -> Running {
+        self.handler.call(context)
+    }
+
     /// What an error is to lead to.
     pub(crate) fn classify(&self, error: &super::Error) -> Class {
         let said = error.class().cloned();
         let by_type = || self.sorters.iter().find_map(|sort| sort(error.source()));
         said.or_else(by_type).unwrap_or_else(|| error.default_class())
+    }
+
+    /// The same with this handler's own waits, for the failure of an attempt.
+    pub(crate) fn classify_attempt(&self, error: &super::Error, attempt: u32) -> Class {
+        match (self.classify(error), &self.retry) {
+            (Class::Transient, Retry::Policy(policy)) => Class::Retry(policy.clone()),
+            (Class::Transient, Retry::Curve(wait)) => Class::After(wait(attempt, error)),
+            (class, _) => class,
+        }
     }
 }
 

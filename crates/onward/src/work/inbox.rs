@@ -3,7 +3,7 @@
 //! A key goes from nothing to *claimed* (by a lease, which fences it) to *processed*; a failed attempt removes its
 //! claim. Where the engine's commits reach over the whole store, *processed* and the acknowledgement are one commit.
 
-use super::settle::{settle_op, write};
+use super::settle::{answered, settle_op, write};
 use crate::Onward;
 use onward_core::{
     AtomicScope, Delivery, Error, ErrorKind, Failure, Guarded, Inlet, Key, LeaseToken, Message, Op, Outcome,
@@ -11,6 +11,7 @@ use onward_core::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
 use std::{fmt, sync::Arc, time::Duration};
 
 /// How long processed keys are remembered where nothing else is said.
@@ -27,11 +28,13 @@ const REPLAY_BYTES_MAX: usize = 11;
 pub(crate) struct Idempotency {
     pub(crate) key: KeyOf,
     pub(crate) ttl: Duration,
+    /// The key counts whatever the data is.
+    pub(crate) key_alone: bool,
 }
 
 impl Idempotency {
     pub(crate) fn new(key: KeyOf) -> Self {
-        Self { key, ttl: REMEMBER_DEFAULT }
+        Self { key, ttl: REMEMBER_DEFAULT, key_alone: false }
     }
 }
 
@@ -59,6 +62,32 @@ impl fmt::Debug for KeyOf {
 struct Entry {
     claimed_by: Option<LeaseToken>,
     result: Option<Box<RawValue>>,
+    /// Of the message that has the key; entries of earlier versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fingerprint: Option<Box<str>>,
+}
+
+impl Entry {
+    /// Whether this very message claimed it in an earlier attempt.
+    fn is_mine(&self, mine: &LeaseToken) -> bool {
+        self.claimed_by.as_ref().is_some_and(|by| by.inlet == mine.inlet && by.id == mine.id)
+    }
+
+    /// Whether another message has the key.
+    fn is_of_another(&self, fingerprint: Option<&str>) -> bool {
+        self.fingerprint.as_deref().zip(fingerprint).is_some_and(|(had, new)| had != new)
+    }
+}
+
+/// What tells the work of one message from that of another: type, version and data.
+pub(crate) fn fingerprint(message: &Message) -> Box<str> {
+    let mut hash = Sha256::new();
+    for part in [message.kind.as_bytes(), &message.version.to_be_bytes(), message.data.as_bytes()] {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    // 128 bits are plenty against chance.
+    hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect::<String>().into()
 }
 
 /// Where one delivery stands towards the inbox.
@@ -69,6 +98,8 @@ pub(crate) enum Standing {
     Processed(Option<Payload>),
     /// Another delivery of the same key runs now.
     Busy,
+    /// The key is that of a message with other data.
+    OfAnother,
 }
 
 /// The right of one delivery to process one key.
@@ -76,6 +107,7 @@ pub(crate) struct Claim {
     key: RecordKey,
     revision: u64,
     ttl: Duration,
+    fingerprint: Option<Box<str>>,
 }
 
 /// The longest inlet text for which every key fits into a record key.
@@ -104,6 +136,7 @@ impl Idempotency {
         &self,
         onward: &Onward,
         delivery: &Delivery,
+        fingerprint: Option<&str>,
         fence: Duration,
     ) -> Result<Result<Standing, Failure>> {
         let key = match &self.key {
@@ -114,8 +147,9 @@ impl Idempotency {
             },
         };
         let key = record_key(&delivery.token.inlet, delivery.replay, &key)?;
+        let fingerprint = fingerprint.filter(|_| !self.key_alone);
         for _ in 0..CLAIM_TRIES {
-            if let Some(standing) = self.try_claim(onward, &key, &delivery.token, fence).await? {
+            if let Some(standing) = self.try_claim(onward, &key, &delivery.token, fingerprint, fence).await? {
                 return Ok(Ok(standing));
             }
         }
@@ -128,14 +162,26 @@ impl Idempotency {
         onward: &Onward,
         key: &RecordKey,
         mine: &LeaseToken,
+        fingerprint: Option<&str>,
         fence: Duration,
     ) -> Result<Option<Standing>> {
-        let found = onward.engine().get_records(RecordQuery::Keys(vec![key.clone()])).await?.items.pop();
-        let claim = |revision| Claim { key: key.clone(), revision, ttl: self.ttl };
+        let asked = onward.engine().get_records(RecordQuery::Keys(vec![key.clone()]));
+        let found = answered(onward, "reading the inbox", asked).await?.items.pop();
+        let claim = |revision| Claim {
+            key: key.clone(),
+            revision,
+            ttl: self.ttl,
+            fingerprint: fingerprint.map(Into::into),
+        };
         let expect = match found {
             None => RecordExpect::Absent,
             Some(record) => match read(&record)? {
-                Entry { claimed_by: None, result } => return Ok(Some(Standing::Processed(payload(result)))),
+                entry if entry.is_of_another(fingerprint) && !entry.is_mine(mine) => {
+                    return Ok(Some(Standing::OfAnother));
+                }
+                Entry { claimed_by: None, result, .. } => {
+                    return Ok(Some(Standing::Processed(payload(result))));
+                }
                 // The answer to an earlier try was lost.
                 Entry { claimed_by: Some(by), .. } if by == *mine => {
                     return Ok(Some(Standing::Mine(claim(record.revision))));
@@ -150,7 +196,8 @@ impl Idempotency {
                 Entry { .. } => RecordExpect::Revision(record.revision),
             },
         };
-        let entry = Entry { claimed_by: Some(mine.clone()), result: None };
+        let entry =
+            Entry { claimed_by: Some(mine.clone()), result: None, fingerprint: fingerprint.map(Into::into) };
         let mut ops = vec![put(key, &entry, expect, self.ttl)?];
         if atomic(onward) {
             ops.insert(0, Op::Guard(Guarded::Lease { token: mine.clone() }));
@@ -178,7 +225,8 @@ impl Claim {
         let expect = RecordExpect::Revision(self.revision);
         let record = match &outcome {
             Outcome::Ack { result } => {
-                let entry = Entry { claimed_by: None, result: result.as_ref().and_then(kept) };
+                let result = result.as_ref().and_then(kept);
+                let entry = Entry { claimed_by: None, result, fingerprint: self.fingerprint.clone() };
                 put(&self.key, &entry, expect, self.ttl)?
             }
             _ => Op::DeleteRecord { key: self.key.clone(), expect },

@@ -25,14 +25,18 @@ pub(super) enum Leased {
 impl Runner {
     /// Asks for as much as can start at once; `None` when nothing can.
     pub(super) fn request(&self) -> Option<LeaseRequest> {
-        let free = self.options.concurrency.saturating_sub(self.tasks.len() as u32);
+        let free = self.shared.monitor.capacity().saturating_sub(self.tasks.len() as u32);
         if free == 0 || self.alone {
             return None;
         }
         let room = |inlet: &Inlet, most: Option<u32>| {
             most.map_or(free, |most| most.saturating_sub(self.running.get(inlet).copied().unwrap_or(0)))
         };
-        let routes = || self.options.routes.inlets.iter().filter(|(i, r)| room(i, r.concurrency) > 0);
+        let now = self.shared.onward.env().monotonic();
+        let open = |(inlet, route): &(&Inlet, &super::routes::Route)| {
+            room(inlet, route.concurrency) > 0 && !route.is_held(now)
+        };
+        let routes = || self.options.routes.inlets.iter().filter(open);
         // One request has one count: with bounds per inlet the smallest room holds, and the next request brings more.
         let count = routes().map(|(inlet, route)| room(inlet, route.concurrency)).min()?.min(free);
         let weighted = |(inlet, route): (&Inlet, &super::routes::Route)| WeightedInlet {
@@ -82,6 +86,7 @@ impl Runner {
                 self.failures = 0;
                 self.request_id = RequestId::generate(&**env);
                 let count = deliveries.len();
+                self.shared.monitor.leased(count);
                 self.start_all(deliveries, sent);
                 Ok(Leased::Some(count))
             }

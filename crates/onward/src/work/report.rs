@@ -17,6 +17,8 @@ pub struct Report {
     pub interrupted: u64,
     /// Cancelled.
     pub cancelled: u64,
+    /// Cancelled unworked, since they were old and of low priority ([`Handling::shed_below`](super::Handling::shed_below)).
+    pub shed: u64,
     /// Not settled by this worker: their lease was gone. They come again.
     pub lost: u64,
 }
@@ -31,6 +33,7 @@ impl Report {
             Count::Interrupted => &mut self.interrupted,
             Count::Cancelled => &mut self.cancelled,
             Count::Lost => &mut self.lost,
+            Count::Shed => &mut self.shed,
         };
         *slot += times;
     }

@@ -2,7 +2,7 @@
 
 use super::Handling;
 use onward_core::{Error, Inlet, Result};
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 /// The inlets of a worker with their handlers and bounds.
 #[derive(Debug, Default, Clone)]
@@ -66,6 +66,11 @@ impl Route {
     /// Every handler, each type's once.
     pub(crate) fn handlings(&self) -> impl Iterator<Item = &Arc<Handling>> {
         self.by_kind.values().chain(&self.any)
+    }
+
+    /// Every handler waits for a dependency: nothing is to be leased.
+    pub(crate) fn is_held(&self, now: Duration) -> bool {
+        self.handlings().all(|handling| handling.held(now).is_some())
     }
 
     /// The types that are taken; `None` for all.

@@ -1,7 +1,13 @@
 //! The loop of a worker: lease what can start at once, start it, count what ends; then stop gracefully.
 
 use super::{
-    Report, attempt::Shared, decide::Count, leasing::Leased, settle::within, unknown::Unknown,
+    Report,
+    attempt::Shared,
+    decide::Count,
+    leasing::Leased,
+    settle::{answered, within},
+    unknown::Unknown,
+    watching::Watch,
     worker::Options,
 };
 use futures::{FutureExt, StreamExt};
@@ -71,10 +77,12 @@ impl Runner {
         self.learn_guarantees().await?;
         let shared = self.shared.clone();
         let (onward, watched) = (shared.onward.clone(), inlets.clone());
+        let watch = self.watch();
         let side = async {
             tokio::join!(
                 onward.heart.beat(&**onward.engine(), &**onward.env()),
-                shared.alarm.watch(&onward, watched)
+                shared.alarm.watch(&onward, watched),
+                watch.run()
             );
         };
         let main = async {
@@ -91,8 +99,26 @@ impl Runner {
         }
     }
 
+    fn watch(&self) -> Watch {
+        let routes = &self.options.routes.inlets;
+        let handlings = routes.values().flat_map(|route| route.handlings());
+        Watch {
+            shared: self.shared.clone(),
+            name: self.options.name.clone(),
+            mine: routes.keys().cloned().collect(),
+            breakers: handlings.flat_map(|handling| handling.breakers.iter().cloned()).collect(),
+            age_max: self.options.alert_age,
+            trends: BTreeMap::new(),
+            configs: BTreeMap::new(),
+            swept: None,
+        }
+    }
+
     async fn learn_guarantees(&mut self) -> Result<()> {
-        let topology = self.shared.onward.engine().topology().await?;
+        let onward = &self.shared.onward;
+        let topology = answered(onward, "asking what exists", onward.engine().topology()).await?;
+        let attempts = topology.inlets.iter().map(|(inlet, c)| (inlet.clone(), c.retry.attempts_max));
+        self.shared.attempts_max.get_or_init(|| attempts.collect());
         let gone = topology.inlets.iter().filter(|(_, c)| c.guarantee == DeliveryGuarantee::AtMostOnce);
         self.at_most_once = gone.map(|(inlet, _)| inlet.clone()).collect();
         Ok(())
@@ -113,7 +139,7 @@ impl Runner {
                 hinting = drain_hints(&mut hints);
             }
             let Some(request) = self.request() else {
-                match self.wait(stop.as_mut(), &mut hints, false, None).await {
+                match self.wait(stop.as_mut(), &mut hints, false, Some(self.options.poll)).await {
                     Woken::Stop => return Ok(()),
                     Woken::Again => continue,
                 }

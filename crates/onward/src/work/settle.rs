@@ -59,6 +59,19 @@ fn worth_repeating(error: &Error) -> bool {
     !matches!(error.retry_hint(), RetryHint::Never) && error.kind() != ErrorKind::LeaseLost
 }
 
+/// A read with the deadline that every call to an engine has.
+///
+/// # Errors
+/// What the engine answers; `Unknown` when it did not answer within [`CALL_WAIT_MAX`].
+pub(crate) async fn answered<T>(
+    onward: &Onward,
+    what: &str,
+    call: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    let late = || Err(Error::unknown(format!("{what}: no answer within {CALL_WAIT_MAX:?}")));
+    within(&**onward.env(), CALL_WAIT_MAX, call).await.unwrap_or_else(late)
+}
+
 /// A settlement as an operation.
 pub(crate) fn settle_op(token: &LeaseToken, outcome: onward_core::Outcome) -> Op {
     Op::Settle { token: token.clone(), outcome }

@@ -1,12 +1,13 @@
 //! Starting what was leased.
 
 use super::{
+    Handling,
     attempt::{Shared, work_on},
     decide::{Count, unknown_type},
     run::{Runner, Started},
     settle::{Settled, settle, settle_op},
 };
-use onward_core::{CauseKind, Delivery, Outcome};
+use onward_core::{CauseKind, Delivery, Message, Outcome};
 use std::{sync::Arc, time::Duration};
 use tracing::Instrument;
 
@@ -31,19 +32,40 @@ impl Runner {
         self.alone |= suspect;
         let route = self.options.routes.inlets.get(&inlet);
         let shared = self.shared.clone();
-        match route.and_then(|route| route.find(&delivery.message.kind)).cloned() {
-            Some(handling) => {
+        let found = route.and_then(|route| route.find(&delivery.message.kind)).cloned();
+        match found {
+            Some(handling) if handling.versions.take(delivery.message.version) => {
+                let kind = handling.kinds.first().cloned().unwrap_or_else(|| "*".into());
+                let (monitor, env) = (shared.monitor.clone(), shared.onward.env().clone());
+                monitor.started();
                 let work = work_on(shared, handling, delivery, sent);
-                let task = async move { Started { inlet, suspect, count: work.await } };
+                let task = async move {
+                    let began = env.monotonic();
+                    let count = work.await;
+                    monitor.ended(&inlet, &kind, env.monotonic().saturating_sub(began), count);
+                    Started { inlet, suspect, count }
+                };
                 self.tasks.spawn(task.instrument(span));
             }
-            None => {
-                let (kind, before) = (&delivery.message.kind, self.unknown.seen(&delivery.message.id));
-                let outcome = unknown_type(kind, before, self.options.unknown_releases_max);
+            other => {
+                let before = self.unknown.seen(&delivery.message.id);
+                let what = untaken(other.as_deref(), &delivery.message);
+                let outcome = unknown_type(&what, before, self.options.unknown_releases_max);
                 let work = leave(shared, delivery, outcome, sent);
                 let task = async move { Started { inlet, suspect, count: work.await } };
                 self.tasks.spawn(task.instrument(span));
             }
+        }
+    }
+}
+
+/// Why no handler takes a message.
+fn untaken(handling: Option<&Handling>, message: &Message) -> String {
+    let (kind, version) = (&message.kind, message.version);
+    match handling {
+        None => format!("no handler takes the type `{kind}`"),
+        Some(handling) => {
+            format!("no handler takes version {version} of `{kind}`, only {}", handling.versions.text())
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use onward_core::{CauseKind, ErrorKind, Failure, Payload, RetryHint, RetryPolicy};
 use serde::Serialize;
-use std::{error::Error as StdError, fmt, time::Duration};
+use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
 
 /// Any error that can be sent between threads; what every error here is made from.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
@@ -79,20 +79,25 @@ pub enum Class {
 ///
 /// An [`onward_core::Error`] knows itself whether repeating helps: one that is `Invalid` or `Unsupported` is
 /// permanent.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Error {
     class: Option<Class>,
-    source: BoxError,
+    source: Arc<dyn StdError + Send + Sync>,
 }
 
 impl Error {
     fn classed(class: Class, source: impl Into<BoxError>) -> Self {
-        Self { class: Some(class), source: source.into() }
+        Self { class: Some(class), source: source.into().into() }
     }
 
     /// The error that it was made from.
     pub fn source(&self) -> &(dyn StdError + Send + Sync + 'static) {
         &*self.source
+    }
+
+    /// One that nobody sorted yet.
+    pub(crate) fn unsorted(source: BoxError) -> Self {
+        Self { class: None, source: source.into() }
     }
 
     /// What the handler said is to become of the message, if it said so.
@@ -136,7 +141,7 @@ impl fmt::Display for Error {
 
 impl<E: StdError + Send + Sync + 'static> From<E> for Error {
     fn from(error: E) -> Self {
-        Self { class: None, source: error.into() }
+        Self { class: None, source: Arc::new(error) }
     }
 }
 

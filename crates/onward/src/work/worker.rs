@@ -1,18 +1,25 @@
 //! The worker: what it handles, its bounds, and how it is run.
 
 use super::{
-    DeadAlarm, IntoHandling, Report, Warning,
+    ALERT_AGE_DEFAULT, Adaptive, DeadAlarm, IntoHandling, Monitor, Report, Warning,
+    adaptive::Limit,
     alarm::{Alarm, OnDead},
     attempt::Shared,
     guards,
     routes::Routes,
     run::Runner,
+    settle::answered,
     states::States,
     stop_signal,
+    watching::{Alerts, OnAlert},
 };
 use crate::Onward;
-use onward_core::{Capability, Error, Inlet, LEASE_COUNT_MAX, Result};
-use std::{future::Future, sync::Arc, time::Duration};
+use onward_core::{Capability, Error, LEASE_COUNT_MAX, Result};
+use std::{
+    future::Future,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 use tokio::sync::watch;
 
 /// Handlers that run at once where nothing else is said.
@@ -25,9 +32,6 @@ pub const GRACE_DEFAULT: Duration = Duration::from_secs(5);
 pub const POLL_DEFAULT: Duration = Duration::from_secs(1);
 /// How often a worker leaves a message of an unknown type to others before it is set aside.
 pub const UNKNOWN_RELEASES_DEFAULT: u32 = 5;
-
-/// How often a worker that works its inlets off looks whether they are empty.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Runs handlers for the messages of queues and subscriptions.
 ///
@@ -45,16 +49,20 @@ pub struct Worker {
     pub(crate) options: Options,
     states: States,
     problem: Option<Error>,
-    on_dead: OnDeadSlot,
+    pub(crate) hears: Hears,
+    pub(crate) monitor: Monitor,
 }
 
-/// A callback; it has no shape to show.
+/// Callbacks; they have no shape to show.
 #[derive(Default)]
-struct OnDeadSlot(Option<OnDead>);
+pub(crate) struct Hears {
+    on_dead: Option<OnDead>,
+    pub(crate) on_alert: Option<OnAlert>,
+}
 
-impl std::fmt::Debug for OnDeadSlot {
+impl std::fmt::Debug for Hears {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if self.0.is_some() { "set" } else { "unset" })
+        write!(f, "on_dead: {}, on_alert: {}", self.on_dead.is_some(), self.on_alert.is_some())
     }
 }
 
@@ -70,6 +78,8 @@ pub(crate) struct Options {
     pub(crate) lease: Option<Duration>,
     pub(crate) unknown_releases_max: u32,
     pub(crate) leave_other_types: bool,
+    pub(crate) adaptive: Option<Adaptive>,
+    pub(crate) alert_age: Duration,
 }
 
 impl Worker {
@@ -85,9 +95,12 @@ impl Worker {
             lease: None,
             unknown_releases_max: UNKNOWN_RELEASES_DEFAULT,
             leave_other_types: false,
+            adaptive: None,
+            alert_age: ALERT_AGE_DEFAULT,
         };
-        let (states, on_dead) = (States::default(), OnDeadSlot::default());
-        Self { onward: onward.clone(), options, states, problem: None, on_dead }
+        let (states, hears, monitor) =
+            (States::default(), Hears::default(), Monitor::new(onward.env().clone()));
+        Self { onward: onward.clone(), options, states, problem: None, hears, monitor }
     }
 
     /// Handles messages of a queue, or of a subscription (`topic:subscription`).
@@ -177,7 +190,7 @@ impl Worker {
 
     /// Is told when there are new dead letters, besides the log.
     pub fn on_dead(mut self, tell: impl Fn(&DeadAlarm) + Send + Sync + 'static) -> Self {
-        self.on_dead = OnDeadSlot(Some(Arc::new(tell)));
+        self.hears.on_dead = Some(Arc::new(tell));
         self
     }
 
@@ -198,7 +211,8 @@ impl Worker {
                     .mend("name its types with `handler(f).kind(..)`"));
             }
         }
-        guards::check(&self.options.routes, &self.states, &engine.topology().await?, &capabilities)
+        let topology = answered(&self.onward, "asking what exists", engine.topology()).await?;
+        guards::check(&self.options.routes, &self.states, &topology, &capabilities)
     }
 
     /// Runs until SIGTERM or SIGINT (Ctrl-C), then stops gracefully.
@@ -221,30 +235,21 @@ impl Worker {
         for warning in self.check().await? {
             tracing::warn!(inlet = %warning.inlet, "{}", warning.what);
         }
+        let (most, adaptive) = (self.options.concurrency, self.options.adaptive);
+        self.monitor.begin(most, adaptive.map(|rules| Limit::new(rules, most)));
+        let heard = self.hears.on_dead.is_some() || self.hears.on_alert.is_some();
+        let alerts = Arc::new(Alerts::new(self.hears.on_alert, heard));
         let shared = Arc::new(Shared {
             onward: self.onward,
             states: Arc::new(self.states),
-            alarm: Alarm::new(self.on_dead.0),
+            alarm: Alarm::new(self.hears.on_dead, alerts.clone()),
+            alerts,
+            monitor: self.monitor,
+            attempts_max: OnceLock::new(),
             interrupt: watch::Sender::new(false),
             grace: self.options.grace,
         });
         Runner::new(shared, self.options).run(stop).await
-    }
-
-    /// Runs until nothing is waiting, delayed or running in its inlets: for programs that work a queue off, and tests.
-    ///
-    /// # Errors
-    /// As [`Worker::run_until`].
-    pub async fn run_until_empty(self) -> Result<Report> {
-        let (onward, inlets) =
-            (self.onward.clone(), self.options.routes.inlets.keys().cloned().collect::<Vec<_>>());
-        self.run_until(async move {
-            // An engine that can't be asked now is asked again; the worker itself ends when it never can.
-            while !is_empty(&onward, &inlets).await.unwrap_or(false) {
-                onward.env().sleep(LOOK_EVERY).await;
-            }
-        })
-        .await
     }
 
     fn note(&mut self, result: Result<()>) {
@@ -252,9 +257,4 @@ impl Worker {
             self.problem = Some(problem);
         }
     }
-}
-
-async fn is_empty(onward: &Onward, inlets: &[Inlet]) -> Result<bool> {
-    let all = onward.engine().stats(inlets.to_vec()).await?;
-    Ok(all.iter().all(|stats| stats.books.waiting + stats.books.delayed + stats.books.leased == 0))
 }

@@ -24,6 +24,8 @@ pub(crate) struct Faults {
     pub(crate) hold_settles: AtomicBool,
     /// Leases are given, but their answers wait until they are let go.
     pub(crate) hold_lease_answers: AtomicBool,
+    /// Leases are asked for and nothing is given, although something waits.
+    pub(crate) lease_nothing: AtomicBool,
     /// The message of this id is handed out as a suspect of a process's death.
     pub(crate) suspect: Mutex<Option<String>>,
     /// How many settlements the engine refused as stale.
@@ -120,6 +122,9 @@ impl Engine for Faulty {
     }
 
     fn lease(&self, request: LeaseRequest) -> Fut<'_, Vec<Delivery>> {
+        if self.faults.lease_nothing.load(SeqCst) {
+            return Box::pin(async { Ok(Vec::new()) });
+        }
         let answer = self.call(move |inner| inner.lease(request));
         Box::pin(async move {
             let mut deliveries = answer.await?;

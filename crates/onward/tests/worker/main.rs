@@ -6,12 +6,19 @@
 
 #[macro_use]
 mod stage;
+mod alerts;
+mod deploys;
 mod faulty;
+mod flow;
+mod gather;
 mod gauge;
 mod guards;
 mod inbox;
+mod kinds;
+mod kit;
 mod leases;
 mod outcomes;
 mod retries;
+mod spacing;
 mod stop;
 mod suspects;
