@@ -11,6 +11,7 @@ mod order;
 mod random;
 mod recording;
 mod records;
+mod repeats;
 mod schedules;
 mod seam;
 mod streams;
