@@ -1,5 +1,6 @@
-//! `cargo xtask bench` and `cargo xtask soak`: run the benchmark's own program, built as what is released.
+//! `cargo xtask bench`, `soak` and `drill`: measurements and long runs.
 
+use crate::ui::say;
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, bail};
 use std::process::Stdio;
@@ -32,6 +33,14 @@ pub(crate) struct SoakOptions {
     pub(crate) seeds: u64,
 }
 
+/// Choices of `cargo xtask drill`.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct DrillOptions {
+    /// How long the process works before its folder is lost
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    pub(crate) seconds: u64,
+}
+
 /// Measures; `true` when the program says that all is well.
 pub(crate) fn bench(workspace: &Workspace, options: &Options) -> Result<bool> {
     run(workspace, &arguments(options))
@@ -56,6 +65,28 @@ fn tests(workspace: &Workspace, target: &str, name: &str, (variable, times): (&s
         .env(variable, times.to_string());
     let status = command.status().context("cannot start cargo")?;
     Ok(status.success())
+}
+
+/// Loses a working process with its folder, four times, and prints what is missing afterwards and how long the way back
+/// took; `true` when nothing is missing that must be there.
+pub(crate) fn drill(workspace: &Workspace, options: &DrillOptions) -> Result<bool> {
+    say("| drill | accepted | lost | accepted within the last | brought back | first message after |");
+    say("|---|---|---|---|---|---|");
+    let mut command = workspace.cargo();
+    command
+        .args([
+            "test",
+            "--quiet",
+            "--release",
+            "-p",
+            "onward-keeping",
+            "--test",
+            "drill",
+            "--",
+            "--nocapture",
+        ])
+        .env("ONWARD_DRILL_SECONDS", options.seconds.to_string());
+    Ok(command.status().context("cannot start cargo")?.success())
 }
 
 fn arguments(options: &Options) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! The project's own tasks: `cargo xtask test`, `checklist`, `tidy`, `conformance`, `bench`, `soak`, `ci`.
+//! The project's own tasks: `cargo xtask test`, `checklist`, `tidy`, `conformance`, `bench`, `soak`, `drill`, `ci`.
 //!
 //! Exit codes: 0 all well, 1 a check failed (or could not be made), 2 the command line was wrong.
 
@@ -40,8 +40,10 @@ enum Task {
     Tidy(tidy::Options),
     /// Measure speed with the program of onward-bench, built for speed
     Bench(bench::Options),
-    /// Run the same program for long
+    /// Run the simulator for long, and kill a real process under load again and again
     Soak(bench::SoakOptions),
+    /// Lose a working folder and measure what is missing after the way back, and how long it took
+    Drill(bench::DrillOptions),
     /// Everything that must hold before a change lands
     Ci(ci::Options),
     /// Say which servers for tests answer on this machine
@@ -68,6 +70,7 @@ fn run(task: Task) -> Result<bool> {
         Task::Tidy(options) => tidy::tidy(&workspace, &options),
         Task::Bench(options) => bench::bench(&workspace, &options),
         Task::Soak(options) => bench::soak(&workspace, &options),
+        Task::Drill(options) => bench::drill(&workspace, &options),
         Task::Ci(options) => ci::ci(&workspace, options),
         Task::Servers => {
             servers::show();
