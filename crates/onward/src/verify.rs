@@ -1,8 +1,8 @@
 //! Checking a data folder without changing it.
 
 use onward_core::{
-    Cursor, Direction, Engine, Env, Error, EventRead, EventScope, Inlet, MessageQuery, MessageState, Name,
-    PAGE_MAX, ReadFrom, RecordQuery, Result, Stats,
+    Cursor, Engine, Env, Error, EventRead, EventScope, Inlet, MessageQuery, MessageState, PAGE_MAX,
+    RecordQuery, Result, Stats,
 };
 use onward_embedded::EmbeddedEngine;
 use std::{path::Path, sync::Arc, time::Duration};
@@ -24,12 +24,14 @@ pub struct Verified {
     pub messages: u64,
     /// Messages that topics keep and that were read.
     pub topic_messages: u64,
+    /// Events of streams that were read.
+    pub events: u64,
     /// Records that were read.
     pub records: u64,
 }
 
-/// Checks a data folder that no process has open: brings it back as an opening would, reads every message and record,
-/// and tells what it found. The folder is not changed.
+/// Checks a data folder that no process has open: brings it back as an opening would, reads every message, event and
+/// record, and tells what it found. The folder is not changed.
 ///
 /// # Errors
 /// `NotFound` where no data folder is, `AlreadyExists` while a process has it open, `Corrupt` with file and place for
@@ -51,24 +53,17 @@ pub async fn verify(folder: impl AsRef<Path>, env: Arc<dyn Env>) -> Result<Verif
     let topics = engine.topology().await?.topics;
     let mut topic_messages = 0;
     for (topic, _) in topics {
-        topic_messages += read_topic(&engine, topic).await?;
+        topic_messages += read_all(&engine, EventScope::Topic(topic)).await?;
     }
+    let events = read_all(&engine, EventScope::All).await?;
     let records = read_records(&engine).await?;
     let opening = engine.report().clone();
     engine.close(Duration::ZERO).await?;
-    Ok(Verified { opening, inlets, messages, topic_messages, records })
+    Ok(Verified { opening, inlets, messages, topic_messages, events, records })
 }
 
-async fn read_topic(engine: &dyn Engine, topic: Name) -> Result<u64> {
-    let (scope, direction) = (EventScope::Topic(topic), Direction::Forward);
-    let mut read = EventRead {
-        scope,
-        from: ReadFrom::Start,
-        direction,
-        limit: PAGE_MAX,
-        bytes_max: 8 << 20,
-        as_of: None,
-    };
+async fn read_all(engine: &dyn Engine, scope: EventScope) -> Result<u64> {
+    let mut read = EventRead { bytes_max: 8 << 20, ..EventRead::all_of(scope) };
     let mut count = 0;
     loop {
         let slice = engine.read_events(read.clone()).await?;

@@ -97,6 +97,9 @@ pub(crate) enum Command {
     /// List streams, and how far each goes
     #[command(after_help = commands::streams::EXAMPLES)]
     Streams(commands::streams::Args),
+    /// Remove a stream's events before a revision, for good
+    #[command(after_help = commands::truncate::EXAMPLES)]
+    Truncate(commands::truncate::Args),
     /// Everything that bears a correlation id, in time order
     #[command(after_help = commands::trace::EXAMPLES)]
     Trace(commands::trace::Args),

@@ -30,6 +30,7 @@ pub(crate) mod tail;
 pub(crate) mod token;
 pub(crate) mod topics;
 pub(crate) mod trace;
+pub(crate) mod truncate;
 pub(crate) mod upgrade;
 pub(crate) mod verify;
 pub(crate) mod work;
@@ -58,6 +59,7 @@ pub(crate) async fn run(context: &Context, command: Command) -> Outcome {
         Command::Append(args) => append::run(context, args).await,
         Command::Read(args) => read::run(context, args).await,
         Command::Streams(args) => streams::run(context, args).await,
+        Command::Truncate(args) => truncate::run(context, args).await,
         Command::Trace(args) => trace::run(context, args).await,
         Command::Stats(args) => stats::run(context, args).await,
         Command::Balance(args) => balance::run(context, args).await,

@@ -16,7 +16,7 @@ Examples:
   onward verify /mnt/backups/shop --json
   onward verify s3://backups/shop
 
-The folder is brought back as an opening would, every message and record is read, and the books are checked; nothing \
+The folder is brought back as an opening would, every message, event and record is read, and the books are checked; nothing \
 is written to it. A folder that a process has open is refused: stop that process, or check a copy.
 Of a backup, every object is read and checked, and the log walked group by group.
 Exit code 74 for damage, 1 for books that don't balance.";
@@ -35,6 +35,7 @@ struct Line<'a> {
     queues: usize,
     messages: u64,
     topic_messages: u64,
+    events: u64,
     records: u64,
     replayed: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,6 +112,7 @@ fn line<'a>(folder: &'a str, found: &'a Verified, out_of_balance: Vec<String>) -
         queues: found.inlets.len(),
         messages: found.messages,
         topic_messages: found.topic_messages,
+        events: found.events,
         records: found.records,
         replayed: opening.facts,
         snapshot: opening.snapshot,
@@ -130,6 +132,9 @@ fn show(context: &Context, line: &Line<'_>) {
     ));
     if line.topic_messages > 0 {
         context.out.line(format_args!("  read {} messages that topics keep", line.topic_messages));
+    }
+    if line.events > 0 {
+        context.out.line(format_args!("  read {} events of streams", line.events));
     }
     for problem in line.passed_over {
         context.out.line(format_args!("  a snapshot can't be read and is not needed: {problem}"));

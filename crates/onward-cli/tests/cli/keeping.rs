@@ -137,3 +137,86 @@ fn an_upgrade_is_asked_for_and_says_what_the_folder_has() {
     worker.notes("working on other");
     assert!(place.run(&["upgrade"]).fails(1).contains("process"));
 }
+
+/// A folder with a topic, of whose messages one subscription has finished the first, streams and a schedule.
+fn with_everything() -> Place {
+    let place = Place::new();
+    place.run(&["topics", "declare", "news", "--keep", "7d"]).ok();
+    for subscription in ["news:mail", "news:late"] {
+        place.run(&["subscribe", subscription]).ok();
+    }
+    for id in ["t0", "t1", "t2"] {
+        place.run(&["publish", "news", "--id", id, "--type", "t", "--data", "1.10"]).ok();
+    }
+    place.run(&["work", "news:mail", "--once", "--exec", "true"]).ok();
+    for (stream, id) in [("s-1", "e0"), ("s-2", "f0"), ("s-1", "e1"), ("s-1", "e2")] {
+        place.run(&["append", stream, "--id", id, "--type", "t", "--data", "1.10", "--tag", "red"]).ok();
+    }
+    place.run(&["truncate", "s-1", "--before", "1"]).ok();
+    place
+        .run(&["schedules", "put", "nightly", "--queue", "q", "--cron", "30 2 * * *", "--data", "1.10"])
+        .ok();
+    place
+}
+
+#[test]
+#[proves("T58")]
+fn topics_subscriptions_streams_and_schedules_are_exported_and_imported_too() {
+    let place = with_everything();
+    let exported = place.run(&["export"]).ok();
+    let file = place.file("everything.ndjson", &exported);
+    let copy = place.path("copy");
+    let there = |args: &[&str]| place.run(&[args, &["--json", "--data-dir", text(&copy)]].concat()).objects();
+    let imported = || place.run(&["import", &file, "--json", "--data-dir", text(&copy)]);
+    let fates = |told: &crate::support::Done, wanted: &str| {
+        told.objects().iter().filter(|line| line["outcome"] == wanted).count()
+    };
+    // The queue that the schedule made, a topic, two subscriptions, three messages, three events, a schedule.
+    let first = imported();
+    assert_eq!((first.code, fates(&first, "accepted")), (Some(0), 11), "{first:?}");
+    let again = imported();
+    assert_eq!((fates(&again, "accepted"), fates(&again, "unchanged")), (0, 11), "{again:?}");
+
+    let ids = |args: &[&str]| -> Vec<String> {
+        let id = |object: &serde_json::Value| object["message"]["id"].as_str().unwrap().to_owned();
+        there(args).iter().map(id).collect()
+    };
+    assert_eq!(ids(&["tail", "news", "--no-follow"]), ["t0", "t1", "t2"]);
+    let lag = |name: &str| {
+        let lines = there(&["subscriptions"]);
+        let line = lines.iter().find(|line| line["subscription"] == name).cloned().unwrap();
+        line["lag"]["messages"].as_u64().unwrap()
+    };
+    assert_eq!((lag("news:mail"), lag("news:late")), (2, 3), "each goes on where it was");
+    assert_eq!(ids(&["read", "s-1"]), ["e1", "e2"]);
+    let events = there(&["read", "--all", "--tag", "red"]);
+    assert_eq!(events.len(), 3, "tags are kept");
+    assert_eq!(there(&["schedules"])[0]["schedule"], "nightly");
+    let verified = place.run(&["verify", text(&copy), "--json"]).objects().remove(0);
+    assert_eq!((&verified["topic_messages"], &verified["events"]), (&3.into(), &3.into()), "{verified}");
+    let digits = place.run(&["export", "--data-dir", text(&copy)]).ok();
+    assert_eq!(
+        digits.matches("1.10").count(),
+        exported.matches("1.10").count(),
+        "digits of a number were lost"
+    );
+}
+
+#[test]
+#[proves("T53")]
+fn a_line_that_is_none_or_out_of_order_is_refused_and_the_others_are_taken() {
+    let place = Place::new();
+    let line = |revision: u32, id: &str| {
+        format!(
+            "{{\"in_stream\":\"s-1\",\"revision\":{revision},\"message\":{{\"id\":\"{id}\",\"type\":\"t\",\"data\":1}}}}\n"
+        )
+    };
+    let other = "{\"topic\":\"t\"}\n{\"queue\":\"q\",\"record\":\"r\"}\n{\"in_queue\":\"q\"}\n";
+    let file =
+        place.file("lines.ndjson", &[line(4, "a"), line(5, "b"), line(3, "c"), other.to_owned()].concat());
+    let told = place.run(&["import", &file, "--json"]);
+    let outcomes: Vec<_> = told.objects().iter().map(|line| line["outcome"].clone()).collect();
+    assert_eq!(told.code, Some(65), "{told:?}");
+    assert_eq!(outcomes.iter().filter(|outcome| *outcome == "accepted").count(), 2, "{told:?}");
+    assert_eq!(outcomes.iter().filter(|outcome| *outcome == "refused").count(), 4, "{told:?}");
+}

@@ -149,3 +149,18 @@ fn the_guides_shell_lines_run_as_they_stand() {
     assert!(output.status.success(), "{}{errors}", String::from_utf8_lossy(&output.stdout));
     assert!(errors.contains("found revision 1"), "the guide's conflict is not shown: {errors}");
 }
+
+#[test]
+#[proves("T53")]
+fn a_stream_is_truncated_before_a_revision_and_goes_on_where_it_was() {
+    let place = filled();
+    place.run(&["truncate", "account-1", "--before", "1"]).ok();
+    assert_eq!(ids(&place, &["read", "account-1"]), ["a1"]);
+    let told = place.run(&["truncate", "account-1", "--before", "2", "--json"]).objects().remove(0);
+    assert_eq!((&told["stream"], &told["before"]), (&"account-1".into(), &2.into()));
+    assert!(ids(&place, &["read", "account-1"]).is_empty());
+    let receipt = append(&place, "account-1", "a2", &["--expect", "1", "--json"]).objects().remove(0);
+    assert_eq!(receipt["first_revision"], 2);
+    assert!(place.run(&["truncate", "account-1", "--before", "9"]).fails(65).contains("the next is 3"));
+    assert!(place.run(&["truncate", "none-1", "--before", "0"]).fails(1).contains("no such stream"));
+}

@@ -1,5 +1,7 @@
 //! `onward export`: everything in the folder as lines of JSON.
 
+mod kept;
+
 use crate::{
     commands::peek::page,
     context::Context,
@@ -18,9 +20,9 @@ Examples:
   onward export > everything.ndjson
   onward export emails --data-dir /var/lib/onward > emails.ndjson
 
-One JSON object a line, each for itself: first the queues with their rules, then messages that are not finished, dead \
-letters with their causes, and records. `onward import` reads it. It shows each queue as it is when it comes to it: for one \
-moment of all of them, export a restored backup.";
+One JSON object a line: first the queues with their rules, then messages that are not finished, dead letters with their \
+causes, topics with what they keep and their subscriptions, streams, records, and schedules. `onward import` reads it. It \
+shows each queue as it is when it comes to it: for one moment of all of them, export a restored backup.";
 
 /// Unfinished messages are work; what is leased is work too, wherever it is imported.
 const UNFINISHED: [MessageState; 4] =
@@ -28,7 +30,7 @@ const UNFINISHED: [MessageState; 4] =
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// These queues, without records; everything when none is named
+    /// These queues, and nothing else; everything when none is named
     #[arg(value_name = "QUEUE")]
     queues: Vec<Name>,
 }
@@ -42,7 +44,10 @@ struct QueueLine<'a> {
 
 #[derive(Serialize)]
 struct MessageLine<'a> {
-    in_queue: &'a Name,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_queue: Option<&'a Name>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_subscription: Option<&'a Inlet>,
     state: MessageState,
     attempts: u32,
     accepted_at: Timestamp,
@@ -87,31 +92,42 @@ pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
         }
     }
     if args.queues.is_empty() {
+        kept::topics(context, &*engine, &topology).await?;
+        kept::streams(context, &*engine).await?;
         records(context, &*engine).await?;
+        kept::schedules(context, &topology);
     }
     Ok(Exit::Ok)
 }
 
 async fn messages(context: &Context, engine: &dyn Engine, queue: &Name, state: MessageState) -> Outcome<()> {
-    let mut query = MessageQuery::state(Inlet::Queue(queue.clone()), state, PAGE_MAX);
+    let inlet = Inlet::Queue(queue.clone());
+    let mut query = MessageQuery::state(inlet.clone(), state, PAGE_MAX);
     let mut more = true;
     while more && !context.out.closed() {
         let (items, next) = page(engine, &mut query).await?;
-        items.iter().for_each(|view| context.out.object(&line(queue, view)));
+        items.iter().for_each(|view| context.out.object(&MessageLine::of(&inlet, view)));
         more = next;
     }
     Ok(())
 }
 
-fn line<'a>(queue: &'a Name, view: &'a MessageView) -> MessageLine<'a> {
-    MessageLine {
-        in_queue: queue,
-        state: view.state,
-        attempts: view.attempts,
-        accepted_at: view.accepted_at,
-        due: view.due,
-        causes: &view.causes,
-        message: onward::envelope_json(&view.message),
+impl<'a> MessageLine<'a> {
+    fn of(inlet: &'a Inlet, view: &'a MessageView) -> Self {
+        let (in_queue, in_subscription) = match inlet {
+            Inlet::Queue(queue) => (Some(queue), None),
+            Inlet::Subscription { .. } => (None, Some(inlet)),
+        };
+        Self {
+            in_queue,
+            in_subscription,
+            state: view.state,
+            attempts: view.attempts,
+            accepted_at: view.accepted_at,
+            due: view.due,
+            causes: &view.causes,
+            message: onward::envelope_json(&view.message),
+        }
     }
 }
 

@@ -1,18 +1,21 @@
 //! `onward import`: takes lines that `onward export` wrote, each with its own result.
 
+mod batch;
+mod declared;
+
 use crate::{
     context::Context,
     exit::{Exit, Failure, Outcome},
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use batch::{Item, Place};
 use bytes::Bytes;
 use onward_core::{
-    Engine, Error, ErrorKind, InletConfig, Message, MessageState, Name, Op, Receipt, RecordExpect, RecordKey,
-    RecordQuery, Timestamp, TopologyChange,
+    Engine, Error, ErrorKind, Filter, Inlet, MessageState, Name, RecordKey, StreamName, Tag, Timestamp,
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
-use std::{io::BufRead, path::PathBuf, sync::Arc};
+use std::{collections::HashMap, io::BufRead, path::PathBuf, sync::Arc};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -21,12 +24,11 @@ Examples:
   onward import emails.ndjson --dead-as-work --json
 
 Each line has its own result. A line that was imported before changes nothing: messages are known by their source and id \
-as long as the queue remembers them, records are only written where there is none. Dead letters are left out, since they \
-failed elsewhere, unless --dead-as-work makes work of them. What was leased is work.
+as long as the queue or topic remembers them, events for ever, records are only written where there is none. Dead letters \
+are left out, since they failed elsewhere, unless --dead-as-work makes work of those of queues. What was leased is work. A \
+subscription begins with the first message that it had not finished: what it had finished behind that comes again.
 Exit code 65 when a line was refused; the others are imported all the same.";
 
-/// Messages sent together: one sync for all of them.
-const BATCH_MAX: usize = 500;
 /// Longest line that is read, in bytes.
 const LINE_BYTES_MAX: usize = 64 << 20;
 
@@ -44,10 +46,22 @@ pub(crate) struct Args {
 #[derive(Deserialize)]
 struct Line {
     queue: Option<Name>,
-    config: Option<Box<InletConfig>>,
+    topic: Option<Name>,
+    subscription: Option<Inlet>,
+    schedule: Option<Name>,
+    config: Option<Box<RawValue>>,
+    filter: Option<Filter>,
+    plan: Option<Box<RawValue>>,
     #[serde(default)]
     paused: bool,
     in_queue: Option<Name>,
+    in_topic: Option<Name>,
+    in_subscription: Option<Inlet>,
+    in_stream: Option<StreamName>,
+    #[serde(default)]
+    revision: u64,
+    #[serde(default)]
+    tags: Vec<Tag>,
     state: Option<MessageState>,
     message: Option<Box<RawValue>>,
     record: Option<RecordKey>,
@@ -55,6 +69,25 @@ struct Line {
     base64: Option<String>,
     expires: Option<Timestamp>,
 }
+
+impl Line {
+    /// Where its message goes, if it is one's.
+    fn place(&self) -> Option<Place> {
+        match (&self.in_queue, &self.in_topic, &self.in_stream, &self.in_subscription) {
+            (Some(queue), None, None, None) => Some(Place::Queue(queue.clone(), self.state)),
+            (None, Some(topic), None, None) => Some(Place::Topic(topic.clone())),
+            (None, None, Some(stream), None) => {
+                Some(Place::Stream(stream.clone(), self.revision, self.tags.clone()))
+            }
+            (None, None, None, Some(_)) => Some(Place::Nowhere),
+            _ => None,
+        }
+    }
+}
+
+/// What is said of a line that is none.
+const NO_LINE: &str = "name one of `queue`, `topic`, `subscription`, `schedule` and `record` with what it is, or one of \
+`in_queue`, `in_topic`, `in_stream` and `in_subscription` with a `message`";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -80,7 +113,9 @@ struct Importer<'a> {
     context: &'a Context,
     engine: Arc<dyn Engine>,
     dead_as_work: bool,
-    batch: Vec<(u64, Name, Message)>,
+    batch: Vec<Item>,
+    /// The first revision that came of each stream.
+    firsts: HashMap<StreamName, u64>,
     counts: [u64; 4],
 }
 
@@ -99,7 +134,8 @@ pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
     };
     let engine = context.open().await?;
     let (batch, counts) = (Vec::new(), [0; 4]);
-    let mut importer = Importer { context, engine, dead_as_work: args.dead_as_work, batch, counts };
+    let (dead_as_work, firsts) = (args.dead_as_work, HashMap::new());
+    let mut importer = Importer { context, engine, dead_as_work, batch, firsts, counts };
     let (mut text, mut number) = (Vec::new(), 0);
     loop {
         text.clear();
@@ -154,25 +190,61 @@ impl Importer<'_> {
                 return Ok(());
             }
         };
-        match line {
-            Line { queue: Some(queue), config: Some(config), paused, .. } => {
-                self.flush().await?;
-                let (outcome, name) = (self.queue(&queue, config, paused).await, queue.to_string());
-                self.settle(number, "queue", &name, outcome)
+        let message = line.message.as_deref();
+        match (line.place(), message) {
+            (Some(place), Some(message)) => self.message(number, place, message).await,
+            (Some(_), None) => {
+                self.tell(number, "message", "", Err(Error::invalid("it has no `message`")));
+                Ok(())
             }
-            Line { in_queue: Some(queue), message: Some(message), state, .. } => {
-                self.message(number, queue, state, &message).await
-            }
-            Line { record: Some(record), text, base64, expires, .. } => {
-                let outcome = match value(text, base64) {
-                    Ok(value) => self.record(&record, value, expires).await,
+            (None, _) => self.declared(number, line).await,
+        }
+    }
+
+    /// A line that declares something, or a record.
+    async fn declared(&mut self, number: u64, line: Line) -> Outcome<()> {
+        self.flush().await?;
+        let Line { config, paused, filter, plan, text, base64, expires, .. } = line;
+        match (line.queue, line.topic, line.subscription, line.schedule, line.record) {
+            (Some(name), None, None, None, None) => {
+                let outcome = match read(config, "config") {
+                    Ok(config) => self.queue(name.clone(), config, paused).await,
                     Err(error) => Err(error),
                 };
-                self.settle(number, "record", record.as_str(), outcome)
+                self.settle(number, "queue", name.full(), outcome)
+            }
+            (None, Some(name), None, None, None) => {
+                let outcome = match read(config, "config") {
+                    Ok(config) => self.topic(name.clone(), config).await,
+                    Err(error) => Err(error),
+                };
+                self.settle(number, "topic", name.full(), outcome)
+            }
+            (None, None, Some(inlet), None, None) => {
+                let outcome = match read(config, "config") {
+                    Ok(config) => {
+                        self.subscription(inlet.clone(), config, filter.unwrap_or_default(), paused).await
+                    }
+                    Err(error) => Err(error),
+                };
+                self.settle(number, "subscription", &inlet.to_string(), outcome)
+            }
+            (None, None, None, Some(name), None) => {
+                let outcome = match read(plan, "plan") {
+                    Ok(schedule) => self.schedule(name.clone(), schedule).await,
+                    Err(error) => Err(error),
+                };
+                self.settle(number, "schedule", name.full(), outcome)
+            }
+            (None, None, None, None, Some(key)) => {
+                let outcome = match value(text, base64) {
+                    Ok(value) => self.record(&key, value, expires).await,
+                    Err(error) => Err(error),
+                };
+                self.settle(number, "record", key.as_str(), outcome)
             }
             _ => {
-                let mend = "it has neither `queue` and `config`, nor `in_queue` and `message`, nor `record`";
-                self.tell(number, "line", "", Err(Error::invalid("is no line of an export").mend(mend)));
+                self.tell(number, "line", "", Err(Error::invalid("is no line of an export").mend(NO_LINE)));
                 Ok(())
             }
         }
@@ -188,87 +260,18 @@ impl Importer<'_> {
             }
         }
     }
-
-    async fn queue(&self, queue: &Name, config: Box<InletConfig>, paused: bool) -> Result<Fate, Error> {
-        let inlet = onward_core::Inlet::Queue(queue.clone());
-        if self.engine.topology().await?.inlets.iter().any(|(known, _)| *known == inlet) {
-            return Ok(Fate::Unchanged);
-        }
-        let change = TopologyChange::Queue { name: queue.clone(), config, update: false };
-        self.engine.declare(change).await?;
-        if paused {
-            let pause = self.engine.prepare(vec![Op::Pause { inlet }])?;
-            self.engine.commit(pause).await?;
-        }
-        Ok(Fate::Accepted)
-    }
-
-    async fn message(
-        &mut self,
-        number: u64,
-        queue: Name,
-        state: Option<MessageState>,
-        message: &RawValue,
-    ) -> Outcome<()> {
-        match Message::from_json(message.get().as_bytes()) {
-            Err(error) => self.tell(number, "message", "", Err(error)),
-            Ok(message) if state == Some(MessageState::Dead) && !self.dead_as_work => {
-                self.tell(number, "message", message.id.as_str(), Ok(Fate::LeftOut));
-            }
-            Ok(message) => self.batch.push((number, queue, message)),
-        }
-        if self.batch.len() >= BATCH_MAX { self.flush().await } else { Ok(()) }
-    }
-
-    async fn flush(&mut self) -> Outcome<()> {
-        let (mut sent, mut commits) = (Vec::new(), Vec::new());
-        for (number, queue, message) in std::mem::take(&mut self.batch) {
-            let id = message.id.to_string();
-            match self.engine.prepare(vec![Op::Enqueue { queue, message: Box::new(message) }]) {
-                Ok(prepared) => {
-                    sent.push((number, id));
-                    commits.push(prepared);
-                }
-                Err(error) => self.tell(number, "message", &id, Err(error)),
-            }
-        }
-        if commits.is_empty() {
-            return Ok(());
-        }
-        let answers = self.engine.submit(commits).await?;
-        for ((number, id), answer) in sent.into_iter().zip(answers) {
-            let fate = |receipts: Vec<Receipt>| match receipts.first() {
-                Some(Receipt::Accepted(accepted)) if accepted.duplicate => Fate::Unchanged,
-                _ => Fate::Accepted,
-            };
-            self.settle(number, "message", &id, answer.map(fate))?;
-        }
-        Ok(())
-    }
-
-    async fn record(&self, key: &RecordKey, value: Bytes, expires: Option<Timestamp>) -> Result<Fate, Error> {
-        let now = self.context.env.now();
-        if expires.is_some_and(|expires| expires <= now) {
-            return Ok(Fate::Unchanged);
-        }
-        let ttl = expires.map(|expires| expires.since(now));
-        let put = Op::PutRecord { key: key.clone(), value: value.clone(), expect: RecordExpect::Absent, ttl };
-        match self.engine.commit(self.engine.prepare(vec![put])?).await {
-            Ok(_) => Ok(Fate::Accepted),
-            Err(error) if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::AlreadyExists) => {
-                let found = self.engine.get_records(RecordQuery::Keys(vec![key.clone()])).await?;
-                let same = found.items.first().is_some_and(|record| record.value == value);
-                if same { Ok(Fate::Unchanged) } else { Err(error) }
-            }
-            Err(error) => Err(error),
-        }
-    }
 }
 
 /// Whether no further line would fare better.
 fn ends(error: &Error) -> bool {
     use ErrorKind::{Closed, Corrupt, Internal, Poisoned, Unavailable};
     matches!(error.kind(), Closed | Corrupt | Internal | Poisoned | Unavailable)
+}
+
+fn read<T: DeserializeOwned>(json: Option<Box<RawValue>>, field: &str) -> Result<T, Error> {
+    let Some(json) = json else { return Err(Error::invalid(format!("it has no `{field}`"))) };
+    serde_json::from_str(json.get())
+        .map_err(|error| Error::invalid(format!("`{field}` can't be read: {error}")))
 }
 
 fn value(text: Option<String>, base64: Option<String>) -> Result<Bytes, Error> {
