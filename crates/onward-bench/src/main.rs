@@ -4,6 +4,7 @@
 //! Ratios hold; absolute numbers are this machine's. Figures are never asserted by tests: `--check` compares the medians
 //! with the goals that stand beside each benchmark.
 
+mod delayed;
 mod floor;
 mod latency;
 mod load;
@@ -11,6 +12,7 @@ mod ours;
 mod plan;
 mod raw;
 mod report;
+mod streams;
 mod topics;
 
 use anyhow::{Context, Result, ensure};

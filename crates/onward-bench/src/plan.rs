@@ -1,6 +1,6 @@
 //! What is measured, against what, and with which goal.
 
-use crate::{floor, latency, load, ours, raw, topics};
+use crate::{delayed, floor, latency, load, ours, raw, streams, topics};
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 use std::{fmt, path::Path, time::Duration};
@@ -170,6 +170,34 @@ pub(crate) const BENCHES: &[Bench] = &[
         goal: Goal::AtMost(1.2, "times slower than without"),
         once: false,
     },
+    Bench {
+        name: "delayed-1m",
+        what: "messages of 1 ms delay, 64 workers, beside 1,000,000 that are not due",
+        contestants: OURS,
+        goal: Goal::AtMost(1.2, "times slower than without"),
+        once: true,
+    },
+    Bench {
+        name: "append",
+        what: "append with an expected revision, 100,000 streams, 64 writers, 256 B",
+        contestants: BOTH,
+        goal: Goal::ShareOfRaw(0.5),
+        once: false,
+    },
+    Bench {
+        name: "replay",
+        what: "every event read from the start, in the page cache, 256 B",
+        contestants: OURS,
+        goal: Goal::AtLeast(5.0, "million a second"),
+        once: false,
+    },
+    Bench {
+        name: "replay-cold",
+        what: "every event read once from the start, from the disk, 256 B",
+        contestants: BOTH,
+        goal: Goal::ShareOfRaw(0.5),
+        once: false,
+    },
 ];
 
 /// The names, for people.
@@ -187,6 +215,8 @@ pub(crate) fn measure(bench: &str, contestant: &str, dir: &Path, sizes: &Sizes) 
         ("enqueue-1", "raw") => runtime.block_on(raw::enqueue::load(dir, 1, 1, span))?.into(),
         ("enqueue-groups", "raw") => runtime.block_on(raw::enqueue::load(dir, 64, 100, span))?.into(),
         ("cycle-64", "raw") => runtime.block_on(raw::cycle::load(dir, 64, span))?.into(),
+        ("append", "raw") => runtime.block_on(raw::append::load(dir, 64, span))?.into(),
+        ("replay-cold", "raw") => streams::replay_raw(dir)?,
         ("enqueue-64", _) => runtime.block_on(ours::enqueue(dir, 64, 1, span))?.into(),
         ("enqueue-1", _) => runtime.block_on(ours::enqueue(dir, 1, 1, span))?.into(),
         ("enqueue-groups", _) => runtime.block_on(ours::enqueue(dir, 64, 100, span))?.into(),
@@ -200,6 +230,10 @@ pub(crate) fn measure(bench: &str, contestant: &str, dir: &Path, sizes: &Sizes) 
         ("idle", _) => runtime.block_on(ours::idle(dir, span))?,
         ("fan-out", _) => runtime.block_on(topics::fan_out(dir, span))?,
         ("subscriptions-1000", _) => runtime.block_on(topics::subscriptions(dir, span))?,
+        ("delayed-1m", _) => runtime.block_on(delayed::cycle(dir, span))?,
+        ("append", _) => runtime.block_on(streams::append(dir, 64, span))?.into(),
+        ("replay", _) => runtime.block_on(streams::replay_warm(dir, span))?,
+        ("replay-cold", _) => runtime.block_on(streams::replay_cold(dir))?,
         _ => bail!("no benchmark {bench}; there are: {}", names()),
     };
     Ok(measured)

@@ -76,6 +76,16 @@ impl Store for MemoryStore {
         Ok(())
     }
 
+    fn read_many(&self, positions: &[u64], each: &mut dyn FnMut(usize, Stored)) -> Result<()> {
+        for (index, position) in positions.iter().enumerate() {
+            let found = self.bodies.lock().get(position).cloned();
+            if let Some(stored) = found {
+                each(index, stored);
+            }
+        }
+        Ok(())
+    }
+
     fn released(&self, positions: &[u64]) {
         let mut bodies = self.bodies.lock();
         positions.iter().for_each(|position| drop(bodies.remove(position)));

@@ -151,6 +151,14 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// `Corrupt` when stored bytes are damaged.
     fn read_events(&self, positions: &[u64], each: &mut dyn FnMut(StoredEvent) -> bool) -> Result<()>;
 
+    /// The bodies that stand in the facts at these positions, each with the number of its position in the list, in that
+    /// order. Those whose place was given back meanwhile are passed over. It may read the disk, in large pieces where they
+    /// lie together.
+    ///
+    /// # Errors
+    /// `Corrupt` when stored bytes are damaged; what was given before stays given.
+    fn read_many(&self, positions: &[u64], each: &mut dyn FnMut(usize, Stored)) -> Result<()>;
+
     /// Nobody needs the bodies at these positions any more.
     fn released(&self, positions: &[u64]);
 

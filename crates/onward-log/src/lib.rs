@@ -12,6 +12,7 @@ mod aligned;
 mod append;
 pub mod archive;
 mod atomic;
+mod bulk;
 mod config;
 mod disk;
 mod error;
@@ -37,6 +38,7 @@ mod walk;
 
 pub use append::Appended;
 pub use atomic::{atomic_write, read_file};
+pub use bulk::Found;
 pub use config::Config;
 pub use disk::{Disk, DiskFile, DiskInfo, DiskLock, LockError, Mode};
 pub use error::LogError;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::frame::RECORD_HEADER_BYTES;
 use crate::log::Log;
-use crate::segment::{SEGMENT_HEADER_BYTES, segment_name};
+use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader, segment_name};
 use crate::walk::{Apply, RecordRef, Walker, each_record, read_record};
 use crate::{LogError, Position};
 
@@ -42,13 +42,19 @@ impl Log {
         let Some(segment) = segment.filter(|_| position < self.progress().written) else {
             return Err(self.out_of_range(position));
         };
-        let file = shared.stock.reader(segment.index)?;
-        let written = self.progress().written;
-        if let Some((kind, bytes)) = shared.ahead.record(&*file, &segment, position, written)? {
-            return Ok(Record { kind, bytes });
+        let read = shared.stock.reader(segment.index).and_then(|file| {
+            let written = self.progress().written;
+            if let Some((kind, bytes)) = shared.ahead.record(&*file, &segment, position, written)? {
+                return Ok(Record { kind, bytes });
+            }
+            let (kind, record) = read_record(&*file, &segment, position)?;
+            Ok(Record { kind, bytes: Bytes::from(record).slice(RECORD_HEADER_BYTES..) })
+        });
+        match read {
+            // Released meanwhile: its file has another name, or bytes of another segment.
+            Err(_) if shared.stock.segment(segment.index).is_none() => Err(self.out_of_range(position)),
+            read => read,
         }
-        let (kind, record) = read_record(&*file, &segment, position)?;
-        Ok(Record { kind, bytes: Bytes::from(record).slice(RECORD_HEADER_BYTES..) })
     }
 
     fn out_of_range(&self, position: Position) -> LogError {
@@ -130,6 +136,15 @@ fn scan_segment(
         (scanned.end, scanned.epoch) = (next, header.epoch);
     }
     Ok(scanned)
+}
+
+/// A record that is not what was written there.
+pub(crate) fn damaged_record(segment: &SegmentHeader, position: Position) -> LogError {
+    LogError::Corrupt {
+        file: segment_name(segment.index),
+        position,
+        what: "a record's checksum does not match".to_owned(),
+    }
 }
 
 fn damaged(position: Position) -> LogError {

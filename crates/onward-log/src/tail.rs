@@ -41,10 +41,16 @@ impl Tail {
 
     /// The record at `position`, without copying it, if its group is in memory.
     pub(crate) fn record(&self, position: Position) -> Option<(u8, Bytes)> {
+        let (start, group) = self.group(position)?;
+        let (kind, bytes) = record_in(&group, (position.0 - start.0) as usize, self.epoch)?;
+        Some((kind, group.slice(bytes)))
+    }
+
+    /// The group around `position` and where it begins, without copying it, if it is in memory.
+    pub(crate) fn group(&self, position: Position) -> Option<(Position, Bytes)> {
         let groups = self.groups.read();
         let behind = groups.newest_last.partition_point(|group| group.start <= position);
         let group = groups.newest_last.get(behind.checked_sub(1)?)?;
-        let (kind, bytes) = record_in(&group.bytes, (position.0 - group.start.0) as usize, self.epoch)?;
-        Some((kind, group.bytes.slice(bytes)))
+        (position < group.end()).then(|| (group.start, group.bytes.clone()))
     }
 }

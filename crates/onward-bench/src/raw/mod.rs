@@ -1,8 +1,10 @@
 //! The yardstick: a bare log, an upper bound to measure against. One segment file at a time, prewritten and opened
 //! O_DIRECT; records with a checksum; one writer; one write and one sync per group. No recovery worth the name.
 
+pub(crate) mod append;
 pub(crate) mod cycle;
 pub(crate) mod enqueue;
+pub(crate) mod replay;
 
 use anyhow::{Context, Result};
 use rustix::fs::{self, Mode, OFlags};

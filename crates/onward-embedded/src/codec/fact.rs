@@ -270,7 +270,12 @@ fn get_fields(kind: u8, input: &mut Input<'_>) -> Decoded<Fact> {
 /// The message that stands in a record.
 pub(crate) fn decode_body(kind: u8, record: &Bytes) -> Decoded<Stored> {
     let mut input = Input::new(record);
-    let input = &mut input;
+    let event = to_body(kind, &mut input)?;
+    Ok(Stored { event, ..get_body(&mut input, record)? })
+}
+
+/// Reads up to where a record's message begins; answers the place of an event.
+pub(super) fn to_body(kind: u8, input: &mut Input<'_>) -> Decoded<Option<Box<EventPlace>>> {
     match kind {
         kind::ENQUEUED => drop(<((InletId, Marks), i64)>::get(input)?),
         kind::EDITED => drop(At::get(input)?),
@@ -279,10 +284,9 @@ pub(crate) fn decode_body(kind: u8, record: &Bytes) -> Decoded<Stored> {
         kind::TOPIC_MOVED => drop(<(TopicId, MessageRef)>::get(input)?),
         kind::APPENDED => {
             let (stream, revision, tags, _) = get_event(input)?;
-            let event = Some(Box::new(EventPlace { stream, revision, tags }));
-            return Ok(Stored { event, ..get_body(input, record)? });
+            return Ok(Some(Box::new(EventPlace { stream, revision, tags })));
         }
         _ => return Err(Malformed("no message stands in this record")),
     }
-    get_body(input, record)
+    Ok(None)
 }

@@ -84,24 +84,26 @@ pub(crate) fn get_message(input: &mut Input<'_>, record: &Bytes) -> Decoded<Mess
     Ok(message)
 }
 
-/// The same, with type and source out of what was read lately.
+/// The same, with what many have in common out of what was read lately, and a copy of the data.
 pub(super) fn get_message_with(
-    texts: &mut super::event::Texts,
+    texts: &mut super::reader::Texts,
+    data: &mut super::reader::Shared,
     input: &mut Input<'_>,
-    record: &Bytes,
+    record: &[u8],
 ) -> Decoded<Message> {
-    let (mut message, content_type) = get_envelope_with(&mut |input| texts.get(input), input)?;
-    message.data = Payload::trusted(record.slice(input.at()..), content_type);
+    let (mut message, content_type) = get_envelope_with(|input| texts.get(input), input)?;
+    message.data = Payload::trusted(data.copy(&record[input.at()..]), content_type);
     Ok(message)
 }
 
 fn get_envelope(input: &mut Input<'_>) -> Decoded<(Message, Option<std::sync::Arc<str>>)> {
-    get_envelope_with(&mut |input| Wire::get(input), input)
+    get_envelope_with(Wire::get, input)
 }
 
-/// The same with type and source read by `text`.
+/// The same with type, source and content type read by `text`.
+#[inline]
 fn get_envelope_with(
-    text: &mut dyn FnMut(&mut Input<'_>) -> Decoded<std::sync::Arc<str>>,
+    mut text: impl FnMut(&mut Input<'_>) -> Decoded<std::sync::Arc<str>>,
     input: &mut Input<'_>,
 ) -> Decoded<(Message, Option<std::sync::Arc<str>>)> {
     let flags = input.number()?;
@@ -127,7 +129,7 @@ fn get_envelope_with(
         edition: 1,
         version: 1,
     };
-    let content_type = when(flags, CONTENT_TYPE, input)?;
+    let content_type = if flags & CONTENT_TYPE != 0 { Some(text(input)?) } else { None };
     message.order_key = when(flags, ORDER_KEY, input)?;
     message.dedup_key = when(flags, DEDUP_KEY, input)?;
     message.fairness_key = when(flags, FAIRNESS_KEY, input)?;

@@ -5,12 +5,13 @@ mod event;
 mod fact;
 mod message;
 mod parts;
+mod reader;
 mod schedule;
 mod topic;
 pub(crate) mod wire;
 
-pub(crate) use event::EventReader;
 pub(crate) use fact::{Encoded, decode, decode_body, encode};
+pub(crate) use reader::BodyReader;
 
 #[cfg(test)]
 mod samples;

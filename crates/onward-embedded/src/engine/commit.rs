@@ -6,7 +6,8 @@ use crate::{
     plan::{self, Answer, Draft, Refusal, Work},
 };
 use onward_core::{
-    Error, ErrorKind, Op, Prepared, PurgeWhat, Receipt, Result, Selection, TopologyChange, TopologyDiff,
+    Error, ErrorKind, Op, PAGE_MAX, Prepared, PurgeWhat, Receipt, Result, Selection, TopologyChange,
+    TopologyDiff,
 };
 use std::sync::Arc;
 
@@ -124,8 +125,9 @@ impl<S: Store> Core<S> {
                     return Ok((answer, end));
                 }
                 Tried::NeedsBodies(positions) => {
-                    for position in positions {
-                        match self.store.read(position) {
+                    let found = self.bodies(&positions);
+                    for (position, stored) in positions.into_iter().zip(found) {
+                        match stored.map_or_else(|| self.store.read(position), Ok) {
                             Ok(stored) => drop(commit.bodies.insert(position, stored)),
                             // It was moved meanwhile: planned again, the commit asks for the new place.
                             Err(error) if error.kind() == ErrorKind::NotFound && missed != Some(position) => {
@@ -194,13 +196,18 @@ impl<S: Store> Core<S> {
             let candidates =
                 self.inner.lock().state.find(inlet).map_or(Vec::new(), |queue| queue.bodies(dead));
             let mut found = hashbrown::HashSet::new();
-            for (seq, position) in candidates {
-                match self.store.read(position) {
-                    Ok(stored) if stored.message.correlation() == &**correlation => drop(found.insert(seq)),
-                    Ok(_) => {}
-                    // It went meanwhile.
-                    Err(error) if error.kind() == ErrorKind::NotFound => {}
-                    Err(error) => return Err(error),
+            for some in candidates.chunks(PAGE_MAX) {
+                let bodies = self.bodies(&some.iter().map(|(_, position)| *position).collect::<Vec<_>>());
+                for ((seq, position), stored) in some.iter().zip(bodies) {
+                    match stored.map_or_else(|| self.store.read(*position), Ok) {
+                        Ok(stored) if stored.message.correlation() == &**correlation => {
+                            found.insert(*seq);
+                        }
+                        Ok(_) => {}
+                        // It went meanwhile.
+                        Err(error) if error.kind() == ErrorKind::NotFound => {}
+                        Err(error) => return Err(error),
+                    }
                 }
             }
             matches.insert(at, found);

@@ -19,38 +19,15 @@ impl<S: Store> Core<S> {
         check(&read)?;
         let visible = self.waits.synced();
         let selected = self.inner.lock().state.streams.select(&read, visible)?;
-        let mut slice = Slice { bytes_max: read.bytes_max.min(EVENTS_BYTES_MAX), ..Slice::default() };
-        slice.found.reserve_exact(selected.places.len());
+        let mut slice = Slice::new(self, read.bytes_max.min(EVENTS_BYTES_MAX), selected.places.len());
         self.store.read_events(&selected.places, &mut |event| slice.take(event))?;
-        let last = if slice.full { slice.found.last().map(|event| event.position) } else { None };
+        let last = slice.last.filter(|_| slice.full).map(|(position, _)| position);
         // Places whose events went meanwhile count as shown.
         let shown = last.or(selected.places.last().copied());
         let more = selected.more || shown != selected.places.last().copied();
-        let revision = slice.found.last().map(|event| event.revision);
+        let revision = slice.last.map(|(_, revision)| revision);
         let next = shown.filter(|_| more).and_then(|shown| following(&read, shown, revision));
-        let events = self.name(slice.found);
-        Ok(EventSlice { events, next: next.or(selected.behind), head: selected.head })
-    }
-
-    /// Gives events the names of their streams.
-    fn name(&self, found: Vec<StoredEvent>) -> Vec<RecordedEvent> {
-        let mut names: HashMap<StreamId, StreamName> = HashMap::new();
-        {
-            let inner = self.inner.lock();
-            for event in &found {
-                if !names.contains_key(&event.stream)
-                    && let Some(stream) = inner.state.streams.get(event.stream)
-                {
-                    names.insert(event.stream, stream.name.clone());
-                }
-            }
-        }
-        let named = found.into_iter().filter_map(|stored| {
-            let StoredEvent { position, stream, revision, event, recorded_at } = stored;
-            let stream = names.get(&stream)?.clone();
-            Some(RecordedEvent { event, stream, revision, position: Position(position), recorded_at })
-        });
-        named.collect()
+        Ok(EventSlice { events: slice.found, next: next.or(selected.behind), head: selected.head })
     }
 }
 
@@ -67,30 +44,73 @@ fn following(read: &EventRead, shown: u64, revision: Option<u64>) -> Option<Read
 }
 
 /// The events of a slice, up to its bound.
-#[derive(Default)]
-struct Slice {
-    found: Vec<StoredEvent>,
+struct Slice<'a, S: Store> {
+    core: &'a Core<S>,
+    found: Vec<RecordedEvent>,
+    /// Names of streams that were asked for, and the one before.
+    names: HashMap<StreamId, StreamName>,
+    newest: Option<(StreamId, StreamName)>,
+    /// Position and revision of the last one.
+    last: Option<(u64, u64)>,
     bytes: u64,
     bytes_max: u64,
     weight: usize,
     full: bool,
 }
 
-impl Slice {
+impl<'a, S: Store> Slice<'a, S> {
+    fn new(core: &'a Core<S>, bytes_max: u64, count: usize) -> Self {
+        Self {
+            core,
+            found: Vec::with_capacity(count),
+            names: HashMap::new(),
+            newest: None,
+            last: None,
+            bytes: 0,
+            bytes_max,
+            weight: 0,
+            full: false,
+        }
+    }
+
     /// Takes an event unless the bound is reached; answers whether more fit.
-    fn take(&mut self, event: StoredEvent) -> bool {
-        let bytes = event.event.message.data.as_bytes().len() as u64;
-        let tags: usize = event.event.tags.iter().map(|tag| tag.as_str().len()).sum();
-        let weight = event.event.message.size() + tags + EVENT_BYTES;
+    fn take(&mut self, stored: StoredEvent) -> bool {
+        let bytes = stored.event.message.data.as_bytes().len() as u64;
+        let tags: usize = stored.event.tags.iter().map(|tag| tag.as_str().len()).sum();
+        let weight = stored.event.message.size() + tags + EVENT_BYTES;
         let over = self.bytes + bytes > self.bytes_max || self.weight + weight > WEIGHT_MAX;
-        if over && !self.found.is_empty() {
+        if over && self.last.is_some() {
             self.full = true;
             return false;
         }
         self.bytes += bytes;
         self.weight += weight;
-        self.found.push(event);
+        self.last = Some((stored.position, stored.revision));
+        if let Some(stream) = self.name(stored.stream) {
+            let StoredEvent { position, revision, event, recorded_at, .. } = stored;
+            let position = Position(position);
+            self.found.push(RecordedEvent { event, stream, revision, position, recorded_at });
+        }
         true
+    }
+
+    /// The name of a stream. The engine's lock is asked once for each.
+    fn name(&mut self, id: StreamId) -> Option<StreamName> {
+        if let Some((newest, name)) = &self.newest
+            && *newest == id
+        {
+            return Some(name.clone());
+        }
+        let name = match self.names.get(&id) {
+            Some(name) => name.clone(),
+            None => {
+                let name = self.core.inner.lock().state.streams.get(id)?.name.clone();
+                self.names.insert(id, name.clone());
+                name
+            }
+        };
+        self.newest = Some((id, name.clone()));
+        Some(name)
     }
 }
 

@@ -221,8 +221,9 @@ impl<S: Store> Core<S> {
         self.waits.reach(mark, end).await?;
         let (mut deliveries, mut failure) = (Vec::with_capacity(picked.len()), None);
         let given_at = self.clock.now();
-        for one in picked {
-            let stored = match self.body(one.given.at, one.body) {
+        let bodies = self.bodies(&picked.iter().map(|one| one.body).collect::<Vec<_>>());
+        for (one, body) in picked.into_iter().zip(bodies) {
+            let stored = match body.map_or_else(|| self.body(one.given.at, one.body), Ok) {
                 Ok(stored) => stored,
                 // It is gone meanwhile, as with its queue.
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,

@@ -43,8 +43,13 @@ impl<S: Store> Core<S> {
         self.seen(end).await;
         let stream = stream_of(name)?;
         let mut events = Vec::with_capacity(found.len());
-        for (topic, number, seq, body, recorded_at) in found {
-            let Some(message) = self.topic_body(topic, seq, body)? else { continue };
+        let bodies = self.bodies(&found.iter().map(|(.., body, _)| *body).collect::<Vec<_>>());
+        for ((topic, number, seq, body, recorded_at), stored) in found.into_iter().zip(bodies) {
+            let message = match stored {
+                Some(stored) => Some(Arc::unwrap_or_clone(stored.message)),
+                None => self.topic_body(topic, seq, body)?,
+            };
+            let Some(message) = message else { continue };
             events.push(RecordedEvent {
                 event: Event { message, tags: Vec::new() },
                 stream: stream.clone(),

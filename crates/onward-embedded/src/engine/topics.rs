@@ -158,8 +158,8 @@ impl<S: Store> Core<S> {
     /// Reads bodies for planning, without the lock. What was moved meanwhile is asked for again at its new place.
     pub(super) fn read_for_drawing(&self, positions: &[u64], bodies: &mut Bodies) -> Result<()> {
         bodies.clear();
-        for position in positions {
-            match self.store.read(*position) {
+        for (position, stored) in positions.iter().zip(self.bodies(positions)) {
+            match stored.map_or_else(|| self.store.read(*position), Ok) {
                 Ok(stored) => drop(bodies.insert(*position, stored)),
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(error),

@@ -93,6 +93,16 @@ impl<S: Store> Core<S> {
         }
     }
 
+    /// Those of the bodies at these positions that can be read in one go; who misses one reads it alone, and hears why.
+    pub(super) fn bodies(&self, positions: &[u64]) -> Vec<Option<Stored>> {
+        let mut found: Vec<Option<Stored>> = positions.iter().map(|_| None).collect();
+        // One alone gains nothing.
+        if positions.len() > 1 {
+            let _ = self.store.read_many(positions, &mut |index, stored| found[index] = Some(stored));
+        }
+        found
+    }
+
     fn body_now(&self, at: At) -> Option<u64> {
         let inner = self.inner.lock();
         let queue = inner.state.queue(at.inlet)?;
@@ -102,8 +112,9 @@ impl<S: Store> Core<S> {
     /// Reads the bodies of what is to be shown, without the lock. What went meanwhile is left out.
     pub(super) fn show(&self, glimpses: Vec<Glimpse>) -> Result<Vec<MessageView>> {
         let mut views = Vec::with_capacity(glimpses.len());
-        for glimpse in glimpses {
-            match self.show_one(glimpse) {
+        let bodies = self.bodies(&glimpses.iter().map(|glimpse| glimpse.body).collect::<Vec<_>>());
+        for (glimpse, body) in glimpses.into_iter().zip(bodies) {
+            match self.show_one(glimpse, body) {
                 Ok(view) => views.push(view),
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
@@ -112,8 +123,9 @@ impl<S: Store> Core<S> {
         Ok(views)
     }
 
-    fn show_one(&self, glimpse: Glimpse) -> Result<MessageView> {
-        let message = Arc::unwrap_or_clone(self.body(glimpse.at, glimpse.body)?.message);
+    fn show_one(&self, glimpse: Glimpse, body: Option<Stored>) -> Result<MessageView> {
+        let body = body.map_or_else(|| self.body(glimpse.at, glimpse.body), Ok)?;
+        let message = Arc::unwrap_or_clone(body.message);
         let original = match glimpse.original {
             Some(position) => Some(Box::new(Arc::unwrap_or_clone(self.store.read(position)?.message))),
             None => None,

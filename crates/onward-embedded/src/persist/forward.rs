@@ -99,6 +99,10 @@ impl<S: Store> Store for Arc<S> {
         (**self).read_events(positions, each)
     }
 
+    fn read_many(&self, positions: &[u64], each: &mut dyn FnMut(usize, crate::Stored)) -> Result<()> {
+        (**self).read_many(positions, each)
+    }
+
     fn released(&self, positions: &[u64]) {
         (**self).released(positions);
     }

@@ -3,10 +3,10 @@
 use super::error::{io_error, log_error};
 use super::live::Live;
 use super::relay::{Relay, poisoned};
-use crate::codec::{Encoded, EventReader, decode_body, encode};
+use crate::codec::{BodyReader, Encoded, decode_body, encode};
 use crate::{AppendError, Class, Fact, How, Progress, Store, StoreObserver, Stored, StoredEvent, Writer};
-use onward_core::{Durability, Error, ErrorKind, Payload, Problem, Result, Timestamp};
-use onward_log::{DiskLock, IoThreads, Log, LogError, Position, Purpose, Record, UnitSize};
+use onward_core::{Durability, Error, Payload, Problem, Result, Timestamp};
+use onward_log::{DiskLock, Found, IoThreads, Log, LogError, Position, Purpose, Record, UnitSize};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -14,7 +14,6 @@ use std::sync::Arc;
 const COPY_BYTES_MAX: usize = 64 << 10;
 /// Largest encoding buffer that is kept between appends, in bytes.
 const SCRATCH_BYTES_MAX: usize = 1 << 20;
-
 /// Keeps facts in a durable log.
 #[derive(Debug)]
 pub(crate) struct LogStore {
@@ -22,7 +21,7 @@ pub(crate) struct LogStore {
     pub(crate) relay: Arc<Relay>,
     io: Mutex<Option<IoThreads>>,
     /// Nothing is written by threads: whoever waits for the disk writes himself, so that a simulation has one order.
-    by_hand: bool,
+    pub(super) by_hand: bool,
     before_close: Mutex<Option<Last>>,
     /// Used under the engine's lock only.
     scratch: Mutex<Vec<u8>>,
@@ -133,6 +132,24 @@ impl LogStore {
         self.log.read(place).map_err(log_error)
     }
 
+    /// The records at these positions, in their order, until `each` wants no more or can't read one.
+    pub(super) fn many(
+        &self,
+        positions: &[u64],
+        each: &mut dyn FnMut(Found<'_>, Position) -> Result<bool>,
+    ) -> Result<()> {
+        let places: Vec<Position> = positions.iter().map(|position| Position(*position)).collect();
+        let mut problem = None;
+        let read = self.log.read_many(&places, &mut |found| match each(found, places[found.index]) {
+            Ok(more) => more,
+            Err(error) => {
+                problem = Some(error);
+                false
+            }
+        });
+        problem.map_or(read.map_err(log_error), Err)
+    }
+
     fn refused(&self, error: LogError) -> AppendError {
         match error {
             LogError::Busy { .. } => AppendError::Busy,
@@ -191,21 +208,16 @@ impl Store for LogStore {
     }
 
     fn read_events(&self, positions: &[u64], each: &mut dyn FnMut(StoredEvent) -> bool) -> Result<()> {
-        let mut reader = EventReader::default();
-        for position in positions {
-            let place = Position(*position);
-            let record = match self.record(place) {
-                Err(error) if error.kind() == ErrorKind::NotFound => continue,
-                read => read?,
-            };
-            let event = reader.get(record.kind, &record.bytes, *position);
-            let mut event = event.map_err(|malformed| unreadable(place, malformed.0))?;
-            unpin(&mut event.event.message.data);
-            if !each(event) {
-                break;
-            }
-        }
-        Ok(())
+        self.events(positions, each)
+    }
+
+    fn read_many(&self, positions: &[u64], each: &mut dyn FnMut(usize, Stored)) -> Result<()> {
+        let mut reader = BodyReader::default();
+        self.many(positions, &mut |found, position| {
+            let stored = reader.body(found.kind, found.bytes);
+            each(found.index, stored.map_err(|malformed| unreadable(position, malformed.0))?);
+            Ok(true)
+        })
     }
 
     fn released(&self, positions: &[u64]) {

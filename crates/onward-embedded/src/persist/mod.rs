@@ -5,6 +5,7 @@ mod ballast;
 mod care;
 mod config;
 mod error;
+mod events;
 mod folder;
 mod forward;
 mod keeper;

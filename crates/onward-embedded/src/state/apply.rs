@@ -201,7 +201,11 @@ impl State {
             }
         }
         if let Some(given) = self.requests.get_mut(&lease.request) {
-            given.retain(|at| at.inlet != inlet || at.message.seq != seq);
+            let is_it = |at: &At| at.inlet == inlet && at.message.seq == seq;
+            // Mostly they end in the order in which they were given, so that it is the first.
+            if let Some(place) = given.iter().position(is_it) {
+                given.remove(place);
+            }
             if given.is_empty() {
                 self.requests.remove(&lease.request);
             }

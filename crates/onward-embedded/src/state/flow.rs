@@ -218,16 +218,20 @@ impl Queue {
         }
     }
 
-    /// Delayed messages that are due by `now` are waiting: no fact says so, the time alone does.
-    pub(crate) fn promote(&mut self, now: Timestamp, position: u64) {
+    /// Delayed messages that are due by `now` are waiting: no fact says so, the time alone does. Answers how many were
+    /// looked at: those that are due, and at most one more.
+    pub(crate) fn promote(&mut self, now: Timestamp, position: u64) -> usize {
+        let mut looked_at = 0;
         while let Some(&(due, _, slot)) = self.due.first() {
+            looked_at += 1;
             if due > now {
-                return;
+                break;
             }
             self.leave(slot);
             self.side_mut(slot).due = None;
             self.arrive(slot, Status::Waiting, position);
         }
+        looked_at
     }
 
     pub(super) fn reschedule(&mut self, message: MessageRef, due: Timestamp, position: u64, time: Timestamp) {

@@ -5,6 +5,8 @@ mod boards;
 mod chain;
 mod dead;
 mod dedup;
+#[cfg(test)]
+mod due_tests;
 mod finish;
 mod flow;
 mod frozen;
@@ -61,7 +63,7 @@ use crate::{At, Fact, InletId, TopicId};
 use hashbrown::HashMap;
 use onward_core::{Inlet, Name, ProcessId, RequestId, Timestamp};
 use recent::{Bulks, Recent, Settlements};
-use std::ops::Range;
+use std::{collections::VecDeque, ops::Range};
 use streams::Streams;
 
 /// Everything that is known, as the facts so far made it.
@@ -75,7 +77,7 @@ pub struct State {
     names: HashMap<Inlet, InletId>,
     topics: Vec<Option<Box<Topic>>>,
     topic_names: HashMap<Name, TopicId>,
-    pub(crate) requests: HashMap<RequestId, Vec<At>>,
+    pub(crate) requests: HashMap<RequestId, VecDeque<At>>,
     pub(crate) processes: HashMap<ProcessId, Process>,
     pub(crate) settled: Settlements,
     pub(crate) bulks: Bulks,

@@ -50,7 +50,9 @@ impl<K: Eq + Hash, V> Recent<K, V> {
 
     pub(crate) fn insert(&mut self, key: K, value: V) {
         if self.new.len() >= self.most {
-            self.old = std::mem::take(&mut self.new);
+            // The older one's memory serves for the newer.
+            std::mem::swap(&mut self.old, &mut self.new);
+            self.new.clear();
         }
         self.old.remove(&key);
         self.new.insert(key, value);

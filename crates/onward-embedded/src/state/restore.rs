@@ -80,7 +80,7 @@ impl State {
             let at = At { inlet, message: queue.reference(slot) };
             let request = lease.request;
             queue.restore_lease(seq, slot, *lease);
-            self.requests.entry(request).or_default().push(at);
+            self.requests.entry(request).or_default().push_back(at);
         }
     }
 }

@@ -46,6 +46,9 @@ impl Store for Recording {
     ) -> onward_core::Result<()> {
         self.memory.read_events(positions, each)
     }
+    fn read_many(&self, positions: &[u64], each: &mut dyn FnMut(usize, Stored)) -> onward_core::Result<()> {
+        self.memory.read_many(positions, each)
+    }
     fn released(&self, positions: &[u64]) {
         for position in positions {
             assert!(self.bodies.lock().remove(position), "the body at {position} is released twice");

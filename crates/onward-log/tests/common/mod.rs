@@ -1,6 +1,8 @@
 //! What the log's tests share: small settings, an observer that remembers, a folder's records as a list.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 
+pub mod meddling;
+
 use std::sync::Arc;
 
 use onward_log::{

@@ -2,6 +2,7 @@
 
 mod damage;
 mod desk;
+mod events;
 mod faults;
 mod power;
 mod promises;
