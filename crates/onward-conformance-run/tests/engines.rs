@@ -51,7 +51,7 @@ macro_rules! on_every_engine {
 
 on_every_engine! {
     core, retry_dead, time, schedules, order, dedup, topics, limits, claim_check, records, streams, transactions,
-    looking, lifecycle, model, stress
+    reply, looking, lifecycle, model, stress
 }
 
 #[test]

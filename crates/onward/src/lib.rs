@@ -23,7 +23,7 @@ pub use handle::{IntoMessage, Onward, UNKNOWN_REPEATS_MAX};
 pub use onward_client::this_process;
 #[cfg(feature = "embedded")]
 pub use onward_keeping as keeping;
-pub use onward_patterns::{Destination, claim_check};
+pub use onward_patterns::{Destination, claim_check, inbox, outbox, reply};
 pub use process::Process;
 pub use producer::{Producer, WhenFull};
 pub use spacing::Spaced;

@@ -9,7 +9,9 @@ mod lifecycle;
 mod limits;
 mod looking;
 mod order;
+mod outbox;
 mod records;
+mod reply;
 mod retry_dead;
 mod schedules;
 mod servers;
@@ -45,6 +47,8 @@ impl Suite {
             streams::CHECKS,
             streams_read::CHECKS,
             transactions::CHECKS,
+            outbox::CHECKS,
+            reply::CHECKS,
             looking::CHECKS,
             lifecycle::CHECKS,
             servers::CHECKS,

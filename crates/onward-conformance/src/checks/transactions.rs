@@ -9,6 +9,7 @@ use onward_core::{
     Capability::{Queues, Records},
     ErrorKind, Guarded, InletConfig, LeaseRequest, Op, RecordExpect, RecordKey,
 };
+use onward_patterns::inbox::{Once, REMEMBER_DEFAULT, once};
 
 checks! { group "transactions";
     aborted_invisible,
@@ -147,20 +148,34 @@ async fn submit_spoils_no_other(b: &mut Bench) -> Done {
 
 async fn inbox_effect_once(b: &mut Bench) -> Done {
     let queue = b.queue(rules()).await?;
-    b.put(&queue, "m").await?;
-    let mut effects = 0;
-    for _ in 0..3 {
+    let mut done = Vec::new();
+    for id in ["first", "second", "third"] {
+        b.put(&queue, id).await?;
         let delivery = b.await_take(&queue).await?;
-        let seen = put("check/inbox/m", "seen", RecordExpect::Absent)?;
-        let effect = put(&format!("check/effect/{effects}"), "v", RecordExpect::Any)?;
-        match b.commit(vec![seen, effect]).await {
-            Ok(_) => effects += 1,
-            Err(error) => ensure_eq!(error.kind(), ErrorKind::Conflict, "an effect that happened already"),
-        }
-        // The acknowledgement is lost: the message comes again.
-        b.settle(&delivery.token, retry_after(crate::bench::millis(1))).await?;
+        let effect = put(&format!("check/effect/{id}"), "v", RecordExpect::Any)?;
+        done.push(once(&*b.engine(), &delivery, "order-1", REMEMBER_DEFAULT, vec![effect]).await?);
     }
-    ensure_eq!(effects, 1, "effects of one message that came three times");
-    ensure!(get(b, "check/effect/1").await?.is_none(), "a second effect is there");
+    ensure_eq!(done, [Once::Now, Once::Before, Once::Before], "how three messages of one key were processed");
+    ensure!(get(b, "check/effect/first").await?.is_some(), "the effect is not there");
+    ensure!(get(b, "check/effect/second").await?.is_none(), "a second effect is there");
+    ensure_eq!(b.stats(&queue).await?.books.done, 3, "messages that are done");
+    stale_does_nothing(b).await
+}
+
+/// An effect under a lease that ended is refused, and its key is not remembered.
+async fn stale_does_nothing(b: &Bench) -> Done {
+    let queue = b.queue(rules()).await?;
+    b.put(&queue, "m").await?;
+    let stale = b.must_take(&queue).await?;
+    b.settle(&stale.token, retry_after(crate::bench::millis(1))).await?;
+    let effect = || put("check/effect/m", "v", RecordExpect::Any);
+    match once(&*b.engine(), &stale, "k", REMEMBER_DEFAULT, vec![effect()?]).await {
+        Err(error) => ensure_eq!(error.kind(), ErrorKind::LeaseLost, "an effect under a stale lease"),
+        Ok(done) => return Err(Stop::Failed(format!("an effect under a stale lease is done: {done:?}"))),
+    }
+    ensure!(get(b, "check/effect/m").await?.is_none(), "an effect of a stale lease is there");
+    let next = b.await_take(&queue).await?;
+    let done = once(&*b.engine(), &next, "k", REMEMBER_DEFAULT, vec![effect()?]).await?;
+    ensure_eq!(done, Once::Now, "how the next attempt was processed");
     Ok(())
 }

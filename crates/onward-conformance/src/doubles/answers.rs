@@ -1,6 +1,10 @@
 //! What a double does with the operations of a commit and with a lease request: some answers are not the engine's.
 
-use super::{Double, Fault, wrapper::LONG};
+use super::{
+    Double, Fault,
+    patterns::{cross, is_reply},
+    wrapper::LONG,
+};
 use onward_core::{
     Accepted, CancelOutcome, Delivery, Error, ErrorKind, Guarded, LeaseRequest, LeaseToken, Message,
     MessageId, MessageState, Name, Op, Outcome, Prepared, Receipt, Result, SettledAs,
@@ -13,6 +17,11 @@ impl Double {
         match (self.fault, op) {
             (Fault::LosesAck, Op::Settle { token, outcome: Outcome::Ack { .. } })
                 if self.was_asked_long(token) =>
+            {
+                Some(Receipt::Settled(done))
+            }
+            (Fault::KeepsStaged, Op::Settle { token, outcome: Outcome::Ack { .. } })
+                if self.is_staged(token) =>
             {
                 Some(Receipt::Settled(done))
             }
@@ -29,6 +38,7 @@ impl Double {
 
     pub(super) async fn commit_all(&self, ops: Prepared) -> Result<Vec<Receipt>> {
         let mut receipts: Vec<Option<Receipt>> = ops.ops().iter().map(|op| self.skips(op)).collect();
+        self.lose(ops.ops(), &mut receipts);
         let kept: Vec<Op> = ops
             .ops()
             .iter()
@@ -53,7 +63,11 @@ impl Double {
         if let [op] = ops.as_slice() {
             return self.one(op.clone()).await.map(|receipt| vec![receipt]);
         }
-        self.inner.commit(self.inner.prepare(ops)?).await
+        let answer = self.inner.commit(self.inner.prepare(ops.clone())?).await;
+        if self.is(Fault::SendsStaleReplies) && answer.is_err() {
+            self.send_stale(&ops).await?;
+        }
+        answer
     }
 
     /// The honest engine's word on a lease.
@@ -159,9 +173,10 @@ impl Double {
                     Fault::RepeatsInSubscription => is_ack && subscription,
                     Fault::DeliversTwice => is_ack && !subscription,
                     Fault::DeadComesAgain => is_reject,
+                    Fault::RepeatsReplies => is_ack && is_reply(&delivery.message),
                     _ => false,
                 };
-                if twice && long {
+                if twice && (long || self.is(Fault::RepeatsReplies)) {
                     memory.again.push(delivery);
                 }
             }
@@ -204,6 +219,7 @@ impl Double {
         match self.fault {
             Fault::LeaseEndsEarly => deliveries.iter_mut().for_each(|d| d.lease = asked.unwrap_or(d.lease)),
             Fault::BatchBackward => deliveries.reverse(),
+            Fault::CrossesReplies => cross(&mut deliveries),
             Fault::SharesAcrossSubscriptions => self.share(&mut deliveries).await?,
             Fault::LosesAMessage => self.lose_one(&mut deliveries).await?,
             _ => {}

@@ -13,8 +13,8 @@ impl Double {
     pub(super) fn bend(&self, op: Op) -> Op {
         match op {
             Op::Enqueue { queue, message } => self.bend_message(queue, *message),
-            Op::Publish { topic, mut message } if self.is(Fault::DropsPatternHeaders) => {
-                drop_pattern_headers(&mut message);
+            Op::Publish { topic, mut message } => {
+                self.bend_pattern(&mut message);
                 Op::Publish { topic, message }
             }
             Op::Settle { token, outcome } => Op::Settle { outcome: self.bend_outcome(outcome), token },
@@ -65,9 +65,8 @@ impl Double {
                 let ascii = |text: String| text.chars().filter(char::is_ascii).collect::<String>();
                 message.headers = message.headers.into_iter().map(|(n, v)| (n, ascii(v))).collect();
             }
-            Fault::DropsPatternHeaders => drop_pattern_headers(&mut message),
             Fault::CutsOversize => message.data = self.cut(&queue, &message),
-            _ => {}
+            _ => self.bend_pattern(&mut message),
         }
         let is_kept = matches!(
             self.fault,
@@ -212,10 +211,6 @@ impl Double {
 
 fn keep_last(causes: &mut Vec<Cause>) {
     causes.drain(..causes.len().saturating_sub(1));
-}
-
-fn drop_pattern_headers(message: &mut Message) {
-    message.headers.retain(|name, _| !name.starts_with("onward-"));
 }
 
 fn until_nul(data: &Payload) -> Payload {

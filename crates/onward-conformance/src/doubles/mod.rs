@@ -6,6 +6,7 @@ mod answers;
 mod bend;
 mod events;
 mod harness;
+mod patterns;
 mod rules;
 mod topics;
 mod wrapper;
@@ -75,6 +76,22 @@ pub enum Fault {
     AsciiHeaders,
     /// Headers that patterns set are left out.
     DropsPatternHeaders,
+    /// Of a commit with a record, the message that is staged in an outbox is accepted and not kept.
+    LosesStaged,
+    /// Order keys of what is staged in an outbox are not kept.
+    StagesUnordered,
+    /// An acknowledgement of what is staged in an outbox is answered and not made.
+    KeepsStaged,
+    /// Replies do not name what they answer.
+    LosesCausation,
+    /// Of two replies that are handed out together, each names the request of the other.
+    CrossesReplies,
+    /// A reply is handed out once more when it was acknowledged.
+    RepeatsReplies,
+    /// A request is accepted and not kept.
+    LosesRequests,
+    /// A reply is sent although its commit was refused.
+    SendsStaleReplies,
     /// A message that is leased is not found by its id.
     HidesLeased,
     /// A dead letter loses its headers.

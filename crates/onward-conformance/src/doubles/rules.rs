@@ -18,7 +18,7 @@ doubles! {
     loses_ack: LosesAck => ack_never_returns,
         also leases_are_shown each_once_within_a_subscription;
     loses_a_message: LosesAMessage => every_id_is_accounted_for,
-        also slow_subscription_blocks_nobody;
+        also slow_subscription_blocks_nobody outbox_purges;
     delivers_twice: DeliversTwice => ack_never_returns;
     accepts_stale_tokens: AcceptsStaleTokens => stale_token_refused,
         also rewind_reprocess_runs_handlers rebalance_never_commits_past_gap attempt_survives_restart_and_other_instance old_tokens_stay_stale;
@@ -26,18 +26,18 @@ doubles! {
         also delay_survives_crash clock_jump key_waits_while_retrying other_keys_progress books_balance key_order_in_a_subscription;
     forgets_dedup: ForgetsDedup => same_id_in_window_once,
         also window_expires retry_returns_original_position dedup_key_stands_for_id dedup_survives_crash full_queue_rejects_or_blocks
-            claim_check_roundtrip_and_collection;
+            claim_check_roundtrip_and_collection crash_between_commit_and_dispatch;
     ignores_fingerprint: IgnoresFingerprint => same_id_other_body_conflicts;
     dedups_over_queues: DedupsOverQueues => dedup_is_per_queue,
         also window_expires;
     window_never_ends: WindowNeverEnds => window_expires;
     ignores_order_key: IgnoresOrderKey => key_order_under_n_consumers,
-        also key_waits_while_retrying stuck_head_wait stuck_head_set_aside set_aside_redriven_in_order other_keys_progress order_across_restart;
+        also key_waits_while_retrying stuck_head_wait stuck_head_set_aside set_aside_redriven_in_order other_keys_progress order_across_restart outbox_order_per_key;
     sets_aside_instead_of_waiting: SetsAsideInsteadOfWaiting => stuck_head_wait;
     waits_instead_of_setting_aside: WaitsInsteadOfSettingAside => stuck_head_set_aside,
         also set_aside_redriven_in_order;
     batch_backward: BatchBackward => fifo_with_one_consumer,
-        also out_of_order_ack full_queue_sheds_lowest purge_by_selection rebalance_never_commits_past_gap missed_ticks_go_by_the_policy;
+        also out_of_order_ack full_queue_sheds_lowest purge_by_selection rebalance_never_commits_past_gap missed_ticks_go_by_the_policy outbox_order_per_key;
     ignores_priority: IgnoresPriority => priority_order_and_ageing,
         also full_queue_sheds_lowest;
     never_ages: NeverAges => priority_order_and_ageing;
@@ -50,7 +50,21 @@ doubles! {
     ascii_headers: AsciiHeaders => headers_roundtrip_unicode,
         also dead_letter_keeps_body_headers_id_causes;
     drops_pattern_headers: DropsPatternHeaders => claim_check_roundtrip_and_collection,
-        also claim_check_over_topics;
+        also claim_check_over_topics crash_between_commit_and_dispatch outbox_order_per_key outbox_purges
+            reply_by_correlation late_reply_discarded thousand_concurrent_no_crossing responder_crash;
+    loses_staged: LosesStaged => crash_between_commit_and_dispatch;
+    stages_unordered: StagesUnordered => outbox_order_per_key;
+    keeps_staged: KeepsStaged => outbox_purges,
+        also crash_between_commit_and_dispatch outbox_order_per_key;
+    loses_causation: LosesCausation => reply_by_correlation,
+        also late_reply_discarded thousand_concurrent_no_crossing responder_crash;
+    crosses_replies: CrossesReplies => thousand_concurrent_no_crossing,
+        also reply_by_correlation;
+    repeats_replies: RepeatsReplies => late_reply_discarded,
+        also responder_crash;
+    loses_requests: LosesRequests => timeout_typed,
+        also reply_by_correlation late_reply_discarded thousand_concurrent_no_crossing responder_crash;
+    sends_stale_replies: SendsStaleReplies => responder_crash;
     hides_leased: HidesLeased => claim_check_roundtrip_and_collection,
         also claim_check_over_topics;
     dead_letter_loses_headers: DeadLetterLosesHeaders => dead_letter_keeps_body_headers_id_causes,
@@ -67,12 +81,14 @@ doubles! {
     ignores_reschedule: IgnoresReschedule => reschedule_moves_due;
     ignores_ttl: IgnoresTtl => ttl;
     ignores_expectation: IgnoresExpectation => compare_and_set,
-        also one_winner_of_many conditions_see_earlier_operations submit_spoils_no_other inbox_effect_once;
-    ignores_guards: IgnoresGuards => guard_refuses_the_whole;
+        also one_winner_of_many conditions_see_earlier_operations submit_spoils_no_other inbox_effect_once crash_between_commit_and_dispatch;
+    ignores_guards: IgnoresGuards => guard_refuses_the_whole,
+        also inbox_effect_once;
     partial_commit: PartialCommit => aborted_invisible,
         also unique_key_one_unfinished settle_and_publish_atomic conditions_see_earlier_operations
-            append_expected_by_tag_query;
-    submit_stops: SubmitStops => submit_spoils_no_other;
+            append_expected_by_tag_query crash_between_commit_and_dispatch responder_crash;
+    submit_stops: SubmitStops => submit_spoils_no_other,
+        also outbox_order_per_key;
     ignores_extend: IgnoresExtend => lease_extend,
         also lease_total_bound_holds cancel_before_due;
     lease_ends_early: LeaseEndsEarly => unacked_returns_after_lease,
@@ -82,7 +98,7 @@ doubles! {
     one_too_many: OneTooMany => prefetch_bound_holds,
         also lost_lease_answer_burns_no_attempt concurrency_limit_holds_over_processes books_balance books_of_a_subscription_balance rebalance_never_commits_past_gap dropped_future_is_safe;
     ignores_bounds: IgnoresBounds => full_queue_rejects_or_blocks,
-        also unique_key_one_unfinished full_queue_sheds_lowest slow_consumer_bounds_memory aborted_invisible;
+        also unique_key_one_unfinished full_queue_sheds_lowest slow_consumer_bounds_memory aborted_invisible outbox_order_per_key;
     never_sheds: NeverSheds => full_queue_sheds_lowest;
     ignores_pause: IgnoresPause => pause_resume,
         also slow_subscription_blocks_nobody;

@@ -6,7 +6,7 @@
 use super::settle::{answered, settle_op, write};
 use crate::Onward;
 use onward_core::{
-    AtomicScope, Delivery, Error, ErrorKind, Failure, Guarded, Inlet, Key, LeaseToken, Message, Op, Outcome,
+    AtomicScope, Delivery, Error, ErrorKind, Failure, Guarded, Key, LeaseToken, Message, Op, Outcome,
     Payload, Receipt, Record, RecordExpect, RecordKey, RecordQuery, Result,
 };
 use serde::{Deserialize, Serialize};
@@ -14,14 +14,12 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use std::{fmt, sync::Arc, time::Duration};
 
-/// How long processed keys are remembered where nothing else is said.
-pub const REMEMBER_DEFAULT: Duration = Duration::from_secs(7 * 24 * 3600);
+pub use onward_patterns::inbox::REMEMBER_DEFAULT;
+pub(crate) use onward_patterns::inbox::fits;
+use onward_patterns::inbox::record_key;
 /// The largest result that is kept for duplicates, in bytes; a duplicate of a larger one is acknowledged without.
 pub const INBOX_RESULT_BYTES_MAX: usize = 64 * 1024;
-const PREFIX: &str = "onward.inbox/";
 const CLAIM_TRIES: u32 = 4;
-/// Longest part of a record key that names a replay epoch, in bytes: `@` and a number.
-const REPLAY_BYTES_MAX: usize = 11;
 
 /// By what a handler is idempotent, and for how long.
 #[derive(Debug, Clone)]
@@ -108,23 +106,6 @@ pub(crate) struct Claim {
     revision: u64,
     ttl: Duration,
     fingerprint: Option<Box<str>>,
-}
-
-/// The longest inlet text for which every key fits into a record key.
-pub(crate) fn fits(inlet: &Inlet) -> Result<()> {
-    let bytes = PREFIX.len() + inlet.to_string().len() + REPLAY_BYTES_MAX + 1 + onward_core::KEY_BYTES_MAX;
-    if bytes <= onward_core::RECORD_KEY_BYTES_MAX {
-        return Ok(());
-    }
-    Err(Error::invalid("the name is too long for an idempotent handler").at(inlet).mend("shorten it"))
-}
-
-/// The replay epoch is part of the key, so that a rewind that is to process again runs handlers again.
-fn record_key(inlet: &Inlet, replay: u32, key: &str) -> Result<RecordKey> {
-    match replay {
-        0 => RecordKey::try_from(format!("{PREFIX}{inlet}/{key}")),
-        replay => RecordKey::try_from(format!("{PREFIX}{inlet}@{replay}/{key}")),
-    }
 }
 
 impl Idempotency {
