@@ -7,6 +7,7 @@
 mod delayed;
 mod floor;
 mod latency;
+mod limits;
 mod load;
 mod ours;
 mod plan;

@@ -29,7 +29,7 @@ impl Bed {
         Self::with(dir, InletConfig::default()).await
     }
 
-    async fn with(dir: &Path, config: InletConfig) -> Result<Self> {
+    pub(crate) async fn with(dir: &Path, config: InletConfig) -> Result<Self> {
         let env = SystemEnv::shared();
         let engine: Arc<dyn Engine> =
             Arc::new(EmbeddedEngine::open(dir, OpenOptions::default(), env.clone())?);
@@ -42,7 +42,7 @@ impl Bed {
     }
 
     /// The same engine for one more producer, who has data of his own as any program has.
-    fn producer(&self) -> Self {
+    pub(crate) fn producer(&self) -> Self {
         let content_type = Some(self.data.content_type().into());
         let data = Payload::trusted(self.data.as_bytes().to_vec().into(), content_type);
         let queue = QUEUE.parse().expect("a constant that was parsed before");
@@ -60,7 +60,7 @@ impl Bed {
         Ok(())
     }
 
-    async fn lease(&self, wait: Duration) -> Result<Vec<Delivery>> {
+    pub(crate) async fn lease(&self, wait: Duration) -> Result<Vec<Delivery>> {
         let request_id = RequestId::generate(&*self.env);
         let mut request =
             LeaseRequest::one(Inlet::Queue(self.queue.clone()), self.holder.clone(), request_id);
@@ -68,7 +68,7 @@ impl Bed {
         Ok(self.engine.lease(request).await?)
     }
 
-    async fn ack(&self, tokens: Vec<LeaseToken>) -> Result<()> {
+    pub(crate) async fn ack(&self, tokens: Vec<LeaseToken>) -> Result<()> {
         let ack = |token| Op::Settle { token, outcome: Outcome::Ack { result: None } };
         let ops = tokens.into_iter().map(ack).collect();
         self.engine.commit(self.engine.prepare(ops)?).await?;
@@ -105,7 +105,7 @@ impl Bed {
         Ok(())
     }
 
-    async fn close(&self) -> Result<()> {
+    pub(crate) async fn close(&self) -> Result<()> {
         Ok(self.engine.close(Duration::from_secs(30)).await?)
     }
 }

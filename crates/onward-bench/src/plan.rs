@@ -1,6 +1,6 @@
 //! What is measured, against what, and with which goal.
 
-use crate::{delayed, floor, latency, load, ours, raw, streams, topics};
+use crate::{delayed, floor, latency, limits, load, ours, raw, streams, topics};
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 use std::{fmt, path::Path, time::Duration};
@@ -122,6 +122,13 @@ pub(crate) const BENCHES: &[Bench] = &[
         once: true,
     },
     Bench {
+        name: "limits",
+        what: "the cycle with every limit and a fairness key, as a share of the same without limits",
+        contestants: OURS,
+        goal: Goal::AtMost(1.25, "times slower than without"),
+        once: false,
+    },
+    Bench {
         name: "memory",
         what: "memory per waiting message, dedup not counted",
         contestants: OURS,
@@ -222,6 +229,7 @@ pub(crate) fn measure(bench: &str, contestant: &str, dir: &Path, sizes: &Sizes) 
         ("enqueue-groups", _) => runtime.block_on(ours::enqueue(dir, 64, 100, span))?.into(),
         ("cycle-64", _) => runtime.block_on(ours::cycle(dir, 64, span))?.into(),
         ("cycle-backlog", _) => runtime.block_on(ours::cycle_backlog(dir, sizes.backlog, span))?,
+        ("limits", _) => runtime.block_on(limits::cost(dir, span))?,
         ("memory", _) => runtime.block_on(ours::memory(dir, sizes.backlog))?,
         ("restart", _) => ours::restart(dir, sizes.backlog)?,
         ("disk", _) => runtime.block_on(ours::disk(dir, sizes.backlog))?,

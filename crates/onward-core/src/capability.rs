@@ -68,7 +68,7 @@ capabilities! {
     Bounds = "bounds";
     /// Results of finished messages.
     Results = "results";
-    /// A bound on live leases over all workers.
+    /// Bounds on live leases over all workers, per inlet and per key.
     ConcurrencyLimit = "concurrency limit";
     /// Rates, per inlet and per key.
     RateLimit = "rate limit";

@@ -24,6 +24,8 @@ pub const COMMIT_BYTES_MAX: usize = 24 * 1024 * 1024;
 pub const LEASE_COUNT_MAX: usize = 10_000;
 /// Most inlets of one lease request.
 pub const LEASE_INLETS_MAX: usize = 256;
+/// Most fairness keys of one inlet whose rate is remembered at once, about 100 bytes each.
+pub const RATE_KEYS_MAX: usize = 1_000_000;
 /// Longest wait of one lease request, in seconds.
 pub const LEASE_WAIT_SECS_MAX: u64 = 60;
 /// Most entries of one page of any read but of events.

@@ -43,11 +43,17 @@ pub struct InletConfig {
     pub dead_retention_ms: Option<u64>,
     /// Failed attempts kept with a message, the first and the latest ones.
     pub causes_max: u32,
-    /// Most live leases over all workers.
+    /// Most live leases over all workers of all processes. A slot is a live lease and nothing else: it is free when the
+    /// lease ends, however it ends.
     pub concurrency_max: Option<u32>,
-    /// Most hand-outs per time, over all workers.
+    /// Most live leases of one fairness key, in the same way; messages without one are not held by it.
+    pub concurrency_per_key_max: Option<u32>,
+    /// Most hand-outs per time, over all workers of all processes. An attempt counts when it is handed out; what it
+    /// used is not given back by a release.
     pub rate: Option<RateLimit>,
-    /// Most hand-outs per time and fairness key.
+    /// Most hand-outs per time of one fairness key, in the same way; messages without one are not held by it.
+    ///
+    /// While [`crate::RATE_KEYS_MAX`] keys are on their way back to a full burst, a further key waits for the first of them.
     pub rate_per_key: Option<RateLimit>,
     /// How long results of finished messages are kept, in milliseconds; 0 keeps none.
     pub result_retention_ms: u64,
@@ -73,6 +79,7 @@ impl Default for InletConfig {
             dead_retention_ms: None,
             causes_max: 20,
             concurrency_max: None,
+            concurrency_per_key_max: None,
             rate: None,
             rate_per_key: None,
             result_retention_ms: 0,
@@ -98,6 +105,8 @@ impl InletConfig {
         must(self.depth_max >= 1, "depth_max", "use at least 1")?;
         must(self.dead_max >= 1, "dead_max", "use at least 1: dead letters can't be switched off")?;
         must(self.concurrency_max != Some(0), "concurrency_max", "use at least 1, or pause the queue")?;
+        let per_key = self.concurrency_per_key_max != Some(0);
+        must(per_key, "concurrency_per_key_max", "use at least 1, or pause the queue")?;
         let payload = (1..=PAYLOAD_BYTES_CEILING as u64).contains(&self.payload_bytes_max);
         must(payload, "payload_bytes_max", "use 1 to 16777216; larger payloads go by claim check")?;
         for (field, rate) in [("rate", &self.rate), ("rate_per_key", &self.rate_per_key)] {

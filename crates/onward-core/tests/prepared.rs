@@ -124,12 +124,13 @@ fn an_error_names_the_operation_that_is_wrong() {
 #[proves("T54")]
 fn the_rules_of_an_inlet_are_checked_by_field() {
     type Break = fn(&mut InletConfig);
-    let cases: [(&str, Break); 7] = [
+    let cases: [(&str, Break); 8] = [
         ("lease_ms", |c| c.lease_ms = 0),
         ("retry.attempts_max", |c| c.retry.attempts_max = 0),
         ("dead_max", |c| c.dead_max = 0),
         ("payload_bytes_max", |c| c.payload_bytes_max = u64::MAX),
         ("concurrency_max", |c| c.concurrency_max = Some(0)),
+        ("concurrency_per_key_max", |c| c.concurrency_per_key_max = Some(0)),
         ("rate", |c| c.rate = Some(RateLimit { count: 0, per_ms: 1, burst: 1 })),
         ("causes_max", |c| c.causes_max = u32::MAX),
     ];

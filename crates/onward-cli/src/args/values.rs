@@ -71,13 +71,18 @@ pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Reads `10/s`, `100/m`, `5000/h`: so many per second, minute or hour; answers the time between one and the next.
-pub(crate) fn rate(text: &str) -> Result<Duration, String> {
+/// Reads `10/s`, `100/m`, `5000/h`: so many per second, minute or hour.
+pub(crate) fn per(text: &str) -> Result<(u32, Duration), String> {
     let wrong = || format!("`{text}` is not a rate; write 10/s, 100/m or 5000/h");
     let (count, unit) = text.split_once('/').ok_or_else(wrong)?;
     let count: u32 = count.parse().ok().filter(|&n| n > 0).ok_or_else(wrong)?;
     let span = UNITS[1..4].iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?;
-    Ok(Duration::from_millis(span.1) / count)
+    Ok((count, Duration::from_millis(span.1)))
+}
+
+/// Reads a rate; answers the time between one and the next.
+pub(crate) fn rate(text: &str) -> Result<Duration, String> {
+    per(text).map(|(count, span)| span / count)
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! `onward stats`: numbers of queues, live leases, health.
 
+use super::queues::limits;
 use crate::{
     context::{Context, require_inlet},
     exit::{Exit, Outcome},
     output::{Table, ago, bytes, span, until},
 };
-use onward_core::{Inlet, Lag, Stats, Timestamp};
+use onward_core::{Inlet, InletConfig, Lag, Stats, Timestamp};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -29,7 +30,10 @@ pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
     for one in &stats {
         match context.out.is_json() {
             true => context.out.object(one),
-            false => show(context, one),
+            false => {
+                let config = topology.inlets.iter().find(|(inlet, _)| *inlet == one.inlet);
+                show(context, one, config.map(|(_, config)| config));
+            }
         }
     }
     let health = engine.health();
@@ -41,7 +45,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
     Ok(if health.readable && health.writable { Exit::Ok } else { Exit::Failed })
 }
 
-fn show(context: &Context, stats: &Stats) {
+fn show(context: &Context, stats: &Stats, config: Option<&InletConfig>) {
     let now = context.env.now();
     let books = &stats.books;
     context.out.line(context.out.style().bold(&stats.inlet.to_string()));
@@ -63,6 +67,7 @@ fn show(context: &Context, stats: &Stats) {
         ("now", Some(joined(&depth))),
         ("so far", Some(joined(&ended))),
         ("attempts", Some(format!("{} handed out, {} failed", stats.deliveries, stats.failures))),
+        ("limits", config.and_then(limits::shown)),
         ("lag", stats.lag.map(|lag| lag_of(&lag, now))),
         ("bytes", Some(bytes(stats.bytes))),
         ("oldest waits", stats.oldest_waiting.map(|at| ago(at, now).replace(" ago", ""))),

@@ -134,7 +134,7 @@ fn what_a_command_leaves_running_ends_with_it() {
 }
 
 #[test]
-#[proves("B5", "T34")]
+#[proves("T34")]
 fn as_many_commands_run_at_once_as_asked_for() {
     let place = with(&[("a", "1"), ("b", "2")]);
     let fifo = place.fifo("meet");

@@ -41,6 +41,25 @@ fn other_rules_for_a_queue_that_exists_are_refused_unless_it_is_to_be_changed() 
 }
 
 #[test]
+fn limits_are_declared_in_words_and_shown_where_queues_are() {
+    let place = Place::new();
+    let limits = ["--concurrency-max", "2", "--concurrency-per-key-max", "1", "--rate", "600/m"];
+    let per_key = ["--rate-per-key", "5/s", "--burst-per-key", "1"];
+    let all = [&["queues", "declare", "q"][..], &limits, &per_key].concat();
+    place.run(&all).ok();
+    let shown = "2 at once, 1 at once per key, 600/m (burst 10), 5/s (burst 1) per key";
+    for command in [&["queues"][..], &["stats", "q"]] {
+        let text = place.run(command).ok();
+        assert!(text.contains(shown), "{text}");
+    }
+    let line = place.run(&["queues", "--json"]).objects().remove(0);
+    assert_eq!(line["limits"]["concurrency_per_key_max"], 1);
+    assert_eq!(line["limits"]["rate_per_key"]["burst"], 1);
+    place.run(&["queues", "declare", "q", "--update", "--concurrency-max", "3"]).ok();
+    assert!(place.run(&["queues"]).ok().contains("3 at once, 1 at once per key"), "what is not given stays");
+}
+
+#[test]
 #[proves("B3", "N11")]
 fn the_list_shows_depth_age_and_what_each_queue_promises() {
     let place = Place::new();

@@ -177,6 +177,7 @@ pub(crate) fn config() -> InletConfig {
         overflow: Overflow::ShedLowest,
         dead_retention_ms: Some(2),
         concurrency_max: Some(3),
+        concurrency_per_key_max: Some(2),
         rate: Some(rate),
         rate_per_key: Some(rate),
         ..InletConfig::default()

@@ -61,6 +61,8 @@ struct Pair {
     model: Model,
     set_aside: bool,
     ordered: bool,
+    /// Messages have fairness keys: then turns decide, not arrival.
+    fair: bool,
     /// Leases so far, as the engine and as the model name them.
     tokens: Vec<(LeaseToken, LeaseToken)>,
     told: Vec<String>,
@@ -80,6 +82,12 @@ impl Pair {
         if b.engine().capabilities().has(Capability::ConcurrencyLimit) && mix(&mut random).is_multiple_of(4) {
             config.concurrency_max = Some(2);
         }
+        let keys = [Capability::ConcurrencyLimit, Capability::Fairness];
+        let fair =
+            keys.iter().all(|c| b.engine().capabilities().has(*c)) && mix(&mut random).is_multiple_of(4);
+        if fair {
+            config.concurrency_per_key_max = Some(1 + (mix(&mut random) % 2) as u32);
+        }
         let queue = b.queue(config.clone()).await?;
         let mut model = Model::default();
         let change = TopologyChange::Queue { name: queue.clone(), config: Box::new(config), update: false };
@@ -91,6 +99,7 @@ impl Pair {
             model,
             set_aside: order == OrderPolicy::ByKey { stuck_head: StuckHead::SetAside },
             ordered: order != OrderPolicy::Unordered,
+            fair,
             tokens: Vec::new(),
             told: Vec::new(),
         })
@@ -161,6 +170,9 @@ impl Pair {
         let mut message = b.message(id.as_str()).json(&body);
         if self.random(3) > 0 {
             message = message.order_key(&format!("k{}", self.random(3)));
+        }
+        if self.fair && self.random(4) > 0 {
+            message = message.fairness_key(&format!("f{}", self.random(3)));
         }
         if !self.ordered && self.random(4) == 0 {
             message = message.priority(self.random(10) as u8);

@@ -1,12 +1,11 @@
 //! Limits and flow: every bound refuses by name, and what was refused had no effect.
 
-use crate::bench::{holder, millis, rules};
+use crate::bench::rules;
 use crate::check::{checks, ensure, ensure_eq};
 use crate::{Bench, Done, Need::Has, Stop};
 use onward_core::{
-    Capability::{AcceptsTypes, Bounds, ConcurrencyLimit, Fairness, Pause, Queues, RateLimit},
+    Capability::{AcceptsTypes, Bounds, Fairness, Pause, Queues},
     ErrorKind, Inlet, InletConfig, LEASE_COUNT_MAX, LeaseRequest, Message, Name, Op, Overflow, Payload,
-    RateLimit as Rate,
 };
 
 checks! { group "limits";
@@ -28,15 +27,6 @@ checks! { group "limits";
     pause_resume,
         "A paused queue accepts and hands out nothing; resumed, it hands out; leases live on meanwhile.",
         [Has(Queues), Has(Pause)], [];
-    rate_limit_holds,
-        "No more is handed out than the rate and its burst allow, over all workers, and per key where so set.",
-        [Has(Queues), Has(RateLimit)], [];
-    concurrency_limit_holds,
-        "No more leases live at once than `concurrency_max`, and a lease that ends frees its slot.",
-        [Has(Queues), Has(ConcurrencyLimit)], ["T12"];
-    concurrency_limit_holds_over_processes,
-        "The bound on live leases holds over several processes, and the death of one frees its slots.",
-        [Has(Queues), Has(ConcurrencyLimit)], [];
     fairness_one_round,
         "A single message of one key waits at most one round of the others, however many they have.",
         [Has(Queues), Has(Fairness)], [];
@@ -162,78 +152,6 @@ async fn pause_resume(b: &mut Bench) -> Done {
     b.op(Op::Resume { inlet }).await?;
     let ids = [b.await_take(&queue).await?.message.id, b.await_take(&queue).await?.message.id];
     ensure!(ids.contains(&b.id("m")) && ids.contains(&b.id("n")), "after the pause {ids:?} came");
-    Ok(())
-}
-
-async fn rate_limit_holds(b: &mut Bench) -> Done {
-    let rate = Rate { count: 1, per_ms: 200, burst: 2 };
-    let queue = b.queue(InletConfig { rate: Some(rate), ..rules() }).await?;
-    for index in 0..6 {
-        b.put(&queue, &format!("m{index}")).await?;
-    }
-    let start = b.monotonic();
-    let burst = b.take_many(&queue, 6).await?.len() as u32;
-    ensure!(burst >= 1, "nothing is handed out under a rate");
-    let mut taken = burst;
-    while taken < 5 {
-        let request = LeaseRequest { holder: holder("w", &format!("p{taken}")), ..b.request(&queue) };
-        b.await_request(request).await?;
-        taken += 1;
-    }
-    // Two at once, then one each 200 ms: the fifth one not before 600 ms. Some room for rounding of buckets.
-    let took = b.monotonic() - start;
-    ensure!(took >= millis(595), "five were handed out within {took:?}");
-    per_key(b, rate).await
-}
-
-async fn per_key(b: &Bench, rate: Rate) -> Done {
-    let rate = Rate { burst: 1, per_ms: 600_000, ..rate };
-    let queue = b.queue(InletConfig { rate_per_key: Some(rate), ..rules() }).await?;
-    for (id, key) in [("a1", "a"), ("a2", "a"), ("b1", "b")] {
-        b.enqueue(&queue, b.message(id).fairness_key(key).build(b.env())?).await?;
-    }
-    let mut ids = Vec::new();
-    for _ in 0..4 {
-        ids.extend(b.take(&queue).await?.map(|d| d.message.id.as_str().to_owned()));
-    }
-    ids.sort();
-    ensure_eq!(ids, vec!["a1", "b1"], "what one hand-out per key allows");
-    Ok(())
-}
-
-async fn concurrency_limit_holds(b: &mut Bench) -> Done {
-    let queue = b.queue(InletConfig { concurrency_max: Some(2), ..rules() }).await?;
-    for index in 0..5 {
-        b.put(&queue, &format!("m{index}")).await?;
-    }
-    let brief = LeaseRequest { count_max: 5, lease: Some(b.brief()), ..b.request(&queue) };
-    ensure_eq!(b.engine().lease(brief).await?.len(), 2, "leases under a limit of two");
-    // Both end by themselves: their slots are free without anybody's word.
-    let third = b.await_take(&queue).await?;
-    let _fourth = b.await_take(&queue).await?;
-    ensure!(b.take(&queue).await?.is_none(), "a third lease lives under a limit of two");
-    ensure_eq!(b.stats(&queue).await?.books.leased, 2, "live leases");
-    b.ack(&third).await?;
-    b.await_take(&queue).await?;
-    ensure!(b.take(&queue).await?.is_none(), "a third lease lives after one was settled");
-    Ok(())
-}
-
-async fn concurrency_limit_holds_over_processes(b: &mut Bench) -> Done {
-    let queue = b.queue(InletConfig { concurrency_max: Some(3), ..rules() }).await?;
-    for index in 0..9 {
-        b.put(&queue, &format!("m{index}")).await?;
-    }
-    let other = b.subject.second().await?;
-    let at = |process: &str| LeaseRequest { holder: holder("w", process), count_max: 2, ..b.request(&queue) };
-    let mine = b.engine().lease(at("p1")).await?.len();
-    let theirs = other.lease(at("p2")).await?.len();
-    ensure_eq!((mine, theirs), (2, 1), "leases of two processes under a limit of three");
-    for engine in [b.engine(), other.clone()] {
-        ensure!(engine.lease(at("p3")).await?.is_empty(), "a fourth lease lives");
-    }
-    b.op(Op::EndProcess { process: onward_core::ProcessId("p1".into()), died: false }).await?;
-    ensure_eq!(other.lease(at("p4")).await?.len(), 2, "slots freed by the end of a process");
     Ok(())
 }
 

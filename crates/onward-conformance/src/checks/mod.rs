@@ -10,11 +10,13 @@ mod limits;
 mod looking;
 mod order;
 mod outbox;
+mod priority;
 mod records;
 mod reply;
 mod retry_dead;
 mod schedules;
 mod servers;
+mod slots;
 mod streams;
 mod streams_read;
 mod streams_support;
@@ -42,6 +44,8 @@ impl Suite {
             dedup::CHECKS,
             topics::CHECKS,
             limits::CHECKS,
+            slots::CHECKS,
+            priority::CHECKS,
             claim_check::CHECKS,
             records::CHECKS,
             streams::CHECKS,

@@ -91,6 +91,7 @@ impl Double {
             Op::Settle { token, outcome } => {
                 let (token, outcome) = (token.clone(), outcome.clone());
                 self.before_settle(&token, &outcome).await?;
+                self.free_slot();
                 let answer = self.commit_one(op).await;
                 self.settled(&token, answer)
             }
@@ -208,6 +209,14 @@ impl Double {
 
     pub(super) async fn hand_out(&self, request: LeaseRequest) -> Result<Vec<Delivery>> {
         let asked = request.lease;
+        let mut request = request;
+        match self.slots_left(&request) {
+            Some(0) => return Ok(Vec::new()),
+            Some(left) => request.count_max = request.count_max.min(left),
+            None => {}
+        }
+        self.forget_limits(&request).await?;
+        let counts = self.slots_left(&request).is_some();
         if let Some(again) = self.memory.lock().again.pop() {
             return Ok(vec![again]);
         }
@@ -216,6 +225,9 @@ impl Double {
         }
         let deliveries = self.inner.lease(self.bend_request(request)).await?;
         let mut deliveries: Vec<Delivery> = deliveries.into_iter().map(|d| self.bend_delivery(d)).collect();
+        if counts {
+            self.count_slots(&deliveries);
+        }
         match self.fault {
             Fault::LeaseEndsEarly => deliveries.iter_mut().for_each(|d| d.lease = asked.unwrap_or(d.lease)),
             Fault::BatchBackward => deliveries.reverse(),

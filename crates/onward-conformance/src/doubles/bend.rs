@@ -158,7 +158,10 @@ impl Double {
             Fault::IgnoresBounds => (config.depth_max, config.bytes_max) = (1_000_000, 1 << 40),
             Fault::NeverSheds => config.overflow = Overflow::Refuse,
             Fault::IgnoresConcurrency => config.concurrency_max = None,
-            Fault::IgnoresRate => (config.rate, config.rate_per_key) = (None, None),
+            Fault::CountsSlots => config.concurrency_max = None,
+            Fault::IgnoresConcurrencyPerKey => config.concurrency_per_key_max = None,
+            Fault::IgnoresRate => config.rate = None,
+            Fault::IgnoresRatePerKey => config.rate_per_key = None,
             Fault::IgnoresDeadMax if config.dead_max > 0 => config.dead_max = 1_000_000,
             Fault::RetriesForEver => config.retry.attempts_max = 1_000_000,
             Fault::IgnoresLeaseTotal => config.lease_total_max_ms = None,
@@ -174,6 +177,7 @@ impl Double {
             }
             Fault::OneTooMany if (2..100).contains(&request.count_max) => request.count_max += 1,
             Fault::IgnoresAccepts => request.accepts.clear(),
+            Fault::GivesUpAtLimits if self.has_limits(&request) => request.wait = Duration::ZERO,
             Fault::LeaseEndsEarly => request.lease = request.lease.map(|asked| asked / 2),
             _ => {}
         }

@@ -74,6 +74,7 @@ impl Subject for DoubleSubject {
     fn crash(&mut self) -> Later<'_, Answer<()>> {
         Box::pin(async move {
             self.inner.crash().await?;
+            self.memory.lock().opened_again = true;
             self.engine = self.wrap(self.inner.engine());
             Ok(())
         })

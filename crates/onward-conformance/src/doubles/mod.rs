@@ -6,6 +6,7 @@ mod answers;
 mod bend;
 mod events;
 mod harness;
+mod limits;
 mod patterns;
 mod rules;
 mod topics;
@@ -138,8 +139,20 @@ pub enum Fault {
     IgnoresPause,
     /// Leases are not limited.
     IgnoresConcurrency,
+    /// Slots are counted apart from leases: one that ends by itself keeps its slot.
+    CountsSlots,
+    /// Leases of one key are not limited.
+    IgnoresConcurrencyPerKey,
+    /// Leases of before an opening hold no slot.
+    ForgetsSlots,
     /// Rates are not limited.
     IgnoresRate,
+    /// Rates per key are not limited.
+    IgnoresRatePerKey,
+    /// Rates begin anew with each opening.
+    ForgetsRates,
+    /// A request that finds a limit does not wait.
+    GivesUpAtLimits,
     /// Fairness keys are not looked at.
     IgnoresFairness,
     /// Types that a worker does not accept are handed to it.

@@ -39,8 +39,9 @@ doubles! {
     batch_backward: BatchBackward => fifo_with_one_consumer,
         also out_of_order_ack full_queue_sheds_lowest purge_by_selection rebalance_never_commits_past_gap missed_ticks_go_by_the_policy outbox_order_per_key;
     ignores_priority: IgnoresPriority => priority_order_and_ageing,
-        also full_queue_sheds_lowest;
-    never_ages: NeverAges => priority_order_and_ageing;
+        also full_queue_sheds_lowest priority_holds_through_limits;
+    never_ages: NeverAges => priority_order_and_ageing,
+        also priority_holds_through_limits;
     drops_causes: DropsCauses => dead_letter_keeps_body_headers_id_causes,
         also redrive_once crash_counts_as_attempt subscription_retries_and_dead_letters;
     attempts_from_zero: AttemptsFromZero => attempt_starts_at_1;
@@ -103,10 +104,22 @@ doubles! {
     ignores_pause: IgnoresPause => pause_resume,
         also slow_subscription_blocks_nobody;
     ignores_concurrency: IgnoresConcurrency => concurrency_limit_holds,
-        also concurrency_limit_holds_over_processes;
-    ignores_rate: IgnoresRate => rate_limit_holds;
+        also concurrency_limit_holds_over_processes concurrency_limit_survives_crash limit_wakes_who_waits
+            priority_holds_through_limits;
+    counts_slots: CountsSlots => concurrency_limit_holds,
+        also concurrency_limit_holds_over_processes concurrency_limit_survives_crash limit_wakes_who_waits;
+    ignores_concurrency_per_key: IgnoresConcurrencyPerKey => concurrency_limit_per_key_holds,
+        also limit_wakes_who_waits priority_holds_through_limits;
+    forgets_slots: ForgetsSlots => concurrency_limit_survives_crash;
+    ignores_rate: IgnoresRate => rate_limit_holds,
+        also rate_limit_survives_crash limit_wakes_who_waits;
+    ignores_rate_per_key: IgnoresRatePerKey => rate_limit_per_key_holds,
+        also limit_wakes_who_waits;
+    forgets_rates: ForgetsRates => rate_limit_survives_crash;
+    gives_up_at_limits: GivesUpAtLimits => limit_wakes_who_waits;
     ignores_fairness: IgnoresFairness => fairness_one_round,
-        also rate_limit_holds;
+        also rate_limit_per_key_holds concurrency_limit_per_key_holds limit_wakes_who_waits
+            priority_holds_through_limits;
     ignores_accepts: IgnoresAccepts => leases_only_accepted_types;
     ignores_unique: IgnoresUnique => unique_key_one_unfinished;
     loses_progress: LosesProgress => progress_reaches_next_attempt;

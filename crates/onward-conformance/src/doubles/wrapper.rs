@@ -38,6 +38,10 @@ pub(super) struct Memory {
     /// To be handed out once more.
     pub(super) again: Vec<Delivery>,
     pub(super) count: u64,
+    /// Slots that are held by a count apart from the leases.
+    pub(super) slots: u32,
+    /// The data were opened again.
+    pub(super) opened_again: bool,
 }
 
 impl Double {

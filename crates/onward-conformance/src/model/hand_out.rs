@@ -165,6 +165,7 @@ impl Queue {
             && (alone || !item.suspect)
             && self.is_open(now)
             && !self.is_blocked(index)
+            && self.key_has_slot(item)
             && self.key_has_rate(item, now)
     }
 
@@ -188,6 +189,15 @@ impl Queue {
             other.message.order_key.as_ref() == Some(key)
                 && (earlier || other.arrival != mine && other.held().is_some())
         })
+    }
+
+    fn key_has_slot(&self, item: &Item) -> bool {
+        let (Some(most), Some(key)) = (self.config.concurrency_per_key_max, &item.message.fairness_key)
+        else {
+            return true;
+        };
+        let live = |i: &&Item| i.held().is_some() && i.message.fairness_key.as_ref() == Some(key);
+        self.items.iter().filter(live).count() < most as usize
     }
 
     fn key_has_rate(&self, item: &Item, now: Now) -> bool {

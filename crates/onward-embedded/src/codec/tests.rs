@@ -57,7 +57,8 @@ fn an_unknown_kind_is_an_error_that_says_so() {
     }
 }
 
-/// The bytes of each sample. It changes only with the format: the test below prints what it would be.
+/// The bytes of each sample. It changes only with the format, and where rules get a new field, which those of before
+/// lack: the test below prints what it would be.
 const GOLDEN: &str = include_str!("golden.txt");
 
 fn golden() -> String {

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     AppendError, How, Store, Writer,
-    plan::{self, Draft, Picked},
+    plan::{self, Draft, LeasePlan, Picked},
 };
 use futures::future::select_all;
 use onward_core::{
@@ -29,6 +29,8 @@ enum Tried {
     Nothing {
         retry_at: Option<Timestamp>,
         held_back: bool,
+        /// What a subscription has not taken over yet may be of other types, or of keys that no limit holds.
+        further: bool,
     },
     Busy,
 }
@@ -54,7 +56,7 @@ impl<S: Store> Core<S> {
                 }
                 Tried::Again => continue,
                 Tried::Got(picked, end, mark) => return self.deliver(picked, end, mark).await,
-                Tried::Nothing { retry_at, held_back } => {
+                Tried::Nothing { retry_at, held_back, .. } => {
                     if held_back && !choosy {
                         // Another process may take what this one may not: pass the wake-up on, then wait with those
                         // who are woken every time.
@@ -154,15 +156,14 @@ impl<S: Store> Core<S> {
             Err(AppendError::Busy) => return Ok(Tried::Busy),
             Err(error) => return Err(refused(error)),
         }
-        match self.take(inner, request)? {
-            Tried::Nothing { retry_at: None, held_back: false } => {}
+        let nothing = match self.take(inner, request)? {
+            nothing @ Tried::Nothing { further: true, .. } => nothing,
             tried => return Ok(tried),
-        }
-        // What is ready may be none of the accepted types: there may be some further on.
+        };
         match self.draw_for(inner, request, true, read) {
             Ok(Drawn::NeedsBodies(positions)) => Ok(Tried::NeedsBodies(positions)),
             Ok(Drawn::Something) => Ok(Tried::Again),
-            Ok(Drawn::Nothing) => Ok(Tried::Nothing { retry_at: None, held_back: false }),
+            Ok(Drawn::Nothing) => Ok(nothing),
             Err(AppendError::Busy) => Ok(Tried::Busy),
             Err(error) => Err(refused(error)),
         }
@@ -182,7 +183,9 @@ impl<S: Store> Core<S> {
         inner.draft = draft;
         match appended {
             Ok(()) if plan.picked.is_empty() => {
-                Ok(Tried::Nothing { retry_at: plan.retry_at, held_back: plan.held_back })
+                let LeasePlan { retry_at, held_back, holds_keys, .. } = plan;
+                let further = !held_back && (retry_at.is_none() || holds_keys);
+                Ok(Tried::Nothing { retry_at, held_back, further })
             }
             Ok(()) => {
                 let mark = mark_of(&inner.state, &plan.picked);

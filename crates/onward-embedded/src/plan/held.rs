@@ -34,7 +34,6 @@ pub(crate) fn deliveries_of(
             accepted_at: entry.accepted_at,
             progress: side.and_then(|side| side.progress.clone()),
             causes: side.map_or(Vec::new(), |side| side.causes.clone()),
-            fairness: None,
             suspect: lease.suspect,
             replay: side.map_or(0, |side| side.replay),
             mark: lease.mark(at.message.seq),

@@ -1,12 +1,16 @@
 //! Choosing what is handed out to whom, and extending.
 
-use super::{Context, Draft, suspect::Suspect};
+use super::{
+    Context, Draft,
+    limits::{KeyLimits, Taken, limits_keys, turn_of},
+    suspect::Suspect,
+};
 use crate::{
     At, Fact, Given, InletId, State,
-    state::{Ask, LeaseMark, Queue},
+    state::{Ask, LeaseMark, Queue, Turn},
     token,
 };
-use onward_core::{Cause, Inlet, Key, LeaseRequest, LeaseToken, MessageId, Payload, Position, Timestamp};
+use onward_core::{Cause, Inlet, LeaseRequest, LeaseToken, MessageId, Payload, Position, Timestamp};
 use std::{sync::Arc, time::Duration};
 
 /// One message that is handed out, with all that a delivery needs but the body.
@@ -23,17 +27,12 @@ pub(crate) struct Picked {
     pub(crate) accepted_at: Timestamp,
     pub(crate) progress: Option<Payload>,
     pub(crate) causes: Vec<Arc<Cause>>,
-    pub(crate) fairness: Option<Key>,
     pub(crate) suspect: bool,
     pub(crate) replay: u32,
     pub(crate) mark: LeaseMark,
 }
 
 impl Picked {
-    fn fairness_is(&self, key: &Key) -> bool {
-        self.fairness.as_ref() == Some(key)
-    }
-
     pub(crate) fn token(&self, id: MessageId) -> LeaseToken {
         token::seal(self.inlet.clone(), id, self.mark)
     }
@@ -49,6 +48,8 @@ pub(crate) struct LeasePlan {
     pub(crate) picked: Vec<Picked>,
     /// When asking again may help, though nothing else happens (a rate).
     pub(crate) retry_at: Option<Timestamp>,
+    /// A limit holds some keys: what is further on may be of others.
+    pub(crate) holds_keys: bool,
     /// It got nothing because of what its own process holds.
     pub(crate) held_back: bool,
 }
@@ -58,6 +59,7 @@ pub(super) struct Taking<'a> {
     pub(super) request: &'a LeaseRequest,
     pub(super) plan: LeasePlan,
     bytes: u64,
+    pub(super) taken: Taken,
     pub(super) process_leases: u64,
     pub(super) process_suspects: u64,
     /// Where nonces come from: one random number per request, spread by mixing.
@@ -77,6 +79,7 @@ pub(crate) fn plan(
         request,
         plan: LeasePlan::default(),
         bytes: 0,
+        taken: Taken::default(),
         process_leases: process.leases,
         process_suspects: process.suspects,
         seed: (ctx.random)(),
@@ -166,30 +169,17 @@ impl Taking<'_> {
         (mixed ^ (mixed >> 32)) as u32
     }
 
-    fn picked_of(&self, queue: &Queue) -> u64 {
-        self.plan.picked.iter().filter(|picked| picked.given.at.inlet == queue.id).count() as u64
-    }
-
     fn may_hand_out(&mut self, queue: &Queue, ctx: &Context<'_>) -> bool {
         if queue.paused || queue.stopped_dead_full() {
             return false;
         }
-        if queue.config.concurrency_max.is_none() && queue.config.rate.is_none() {
-            return true;
-        }
-        let mine = self.picked_of(queue);
-        if let Some(most) = queue.config.concurrency_max
-            && queue.leases.len() as u64 + mine >= u64::from(most)
-        {
-            return false;
-        }
-        let free_at = queue.config.rate.map(|rate| queue.rates.all.free_at(&rate, ctx.now, mine));
-        match free_at.filter(|free_at| *free_at > ctx.now) {
-            Some(free_at) => {
+        match turn_of(queue, &self.taken, ctx) {
+            Turn::Now => true,
+            Turn::WhenFreed => false,
+            Turn::At(free_at) => {
                 self.wait_for(free_at);
                 false
             }
-            None => true,
         }
     }
 
@@ -197,31 +187,17 @@ impl Taking<'_> {
         self.plan.retry_at = Some(self.plan.retry_at.map_or(at, |before| before.min(at)));
     }
 
-    fn take(
-        &mut self,
-        queue: &mut Queue,
-        kinds: Option<&[u32]>,
-        ctx: &mut Context<'_>,
-    ) -> Option<(u32, u64)> {
-        let (now, rate) = (ctx.now, queue.config.rate_per_key);
-        let mut earliest: Option<Timestamp> = None;
-        let (picked, rates, slab, ready) =
-            (&self.plan.picked, &queue.rates, &mut queue.slab, &mut queue.ready);
-        let mine = |key: &Key| picked.iter().filter(|p| p.fairness_is(key)).count() as u64;
-        let mut allow = |fairness: &Option<Key>| {
-            let (Some(rate), Some(key)) = (rate, fairness) else { return true };
-            let bucket = rates.by_key.get(key).copied().unwrap_or_default();
-            let free_at = bucket.free_at(&rate, now, mine(key));
-            if free_at > now {
-                earliest = Some(earliest.map_or(free_at, |before| before.min(free_at)));
-            }
-            free_at <= now
-        };
-        let ageing_ms = queue.config.ageing_ms;
-        let mut ask = Ask { now, ageing_ms, visible: ctx.visible, kinds, allow: &mut allow };
-        let taken = ready.take(slab, &mut ask);
-        if let Some(at) = earliest {
-            self.wait_for(at);
+    fn take(&mut self, queue: &mut Queue, kinds: Option<&[u32]>, ctx: &Context<'_>) -> Option<(u32, u64)> {
+        let mine = self.taken.of(queue);
+        let (config, leases, rates) = (&queue.config, &queue.leases, &queue.rates);
+        let limits = KeyLimits { now: ctx.now, config, leases, rates, mine };
+        let turn = |key: &_| limits.turn(key);
+        let ageing_ms = config.ageing_ms;
+        let ask = Ask { now: ctx.now, ageing_ms, visible: ctx.visible, kinds, turn: &turn };
+        let taken = queue.ready.take(&mut queue.slab, &ask);
+        if taken.is_none() && limits_keys(&queue.config) {
+            self.plan.holds_keys |= queue.ready.holds_keys();
+            queue.ready.next_wake().into_iter().for_each(|at| self.wait_for(at));
         }
         taken
     }
@@ -243,6 +219,7 @@ impl Taking<'_> {
         let asked = self.request.lease.unwrap_or(Duration::from_millis(queue.config.lease_ms));
         let most = queue.config.lease_total_max_ms.map_or(Duration::MAX, Duration::from_millis);
         self.bytes += u64::from(entry.size);
+        self.taken.add(queue, side.and_then(|side| side.fairness_key.clone()));
         self.plan.picked.push(Picked {
             inlet: queue.name.clone(),
             given: Given { at, attempt, nonce },
@@ -254,7 +231,6 @@ impl Taking<'_> {
             accepted_at: entry.accepted_at,
             progress: side.and_then(|side| side.progress.clone()),
             causes: side.map_or(Vec::new(), |side| side.causes.clone()),
-            fairness: side.and_then(|side| side.fairness_key.clone()),
             suspect,
             replay: side.map_or(0, |side| side.replay),
             mark: LeaseMark { seq: at.message.seq, epoch, attempt, nonce },

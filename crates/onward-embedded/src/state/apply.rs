@@ -68,7 +68,7 @@ impl State {
                 queue.moment.woken = u32::MAX;
             }),
             Fact::CancelRequested { at } => self.with(at.inlet, |queue| {
-                if let Some(lease) = queue.leases.get_mut(&at.message.seq) {
+                if let Some(lease) = queue.leases.get_mut(at.message.seq) {
                     lease.cancel_requested = true;
                 }
             }),
@@ -126,6 +126,7 @@ impl State {
     pub(super) fn apply_declared(&mut self, id: InletId, name: &Inlet, config: &onward_core::InletConfig) {
         if let Some(queue) = self.queue_mut(id) {
             *queue.config = config.clone();
+            queue.ready.recall_all();
             queue.moment.woken = u32::MAX;
             return;
         }
@@ -140,7 +141,7 @@ impl State {
     fn apply_dropped(&mut self, id: InletId) {
         let Some(queue) = self.queues.get_mut(id.0 as usize).and_then(Option::take) else { return };
         self.names.remove(&queue.name);
-        for (seq, lease) in &queue.leases {
+        for (seq, lease) in queue.leases.iter() {
             self.forget_lease(id, *seq, lease);
         }
         for slot in queue.slab.slots() {

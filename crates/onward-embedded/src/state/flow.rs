@@ -115,7 +115,7 @@ impl Queue {
         if !self.slab.get(slot).has_side {
             return self.ready.remove(&mut self.slab, slot, &None);
         }
-        let fairness = self.side(slot).and_then(|side| side.fairness_key.clone());
+        let fairness = self.fairness_key(slot);
         self.ready.remove(&mut self.slab, slot, &fairness);
         if let Some(key) = self.order_key(slot) {
             let seq = self.slab.get(slot).seq;
@@ -193,6 +193,10 @@ impl Queue {
             Some(side) => (side.fairness_key.clone(), side.suspect),
             None => (None, false),
         };
+        if let Some(key) = &fairness {
+            // It may have been held for what was to be handed out with this one.
+            self.ready.recall(key);
+        }
         self.ready.push_returned(&mut self.slab, slot, fairness, suspect, ready_at);
     }
 
@@ -209,7 +213,7 @@ impl Queue {
             return;
         }
         if let Some(slot) = queued.and_then(|seq| self.chain(key).members.get(&seq).copied()) {
-            let fairness = self.side(slot).and_then(|side| side.fairness_key.clone());
+            let fairness = self.fairness_key(slot);
             self.ready.remove(&mut self.slab, slot, &fairness);
         }
         self.chain(key).queued = want_seq;

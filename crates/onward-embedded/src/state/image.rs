@@ -216,7 +216,7 @@ impl Queue {
             ended: Books { done: books.done - gone, waiting: 0, delayed: 0, leased: 0, dead: 0, ..books },
             counts: self.counts,
             rate_full_at: self.rates.all.full_at,
-            key_rates_full_at: self.rates.by_key.iter().map(|(key, b)| (key.clone(), b.full_at)).collect(),
+            key_rates_full_at: self.rates.keys().map(|(key, full_at)| (key.clone(), full_at)).collect(),
             reader: self.reader_image().map(Box::new),
         })));
         for slot in self.slots_by_sequence() {

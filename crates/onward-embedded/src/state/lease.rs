@@ -2,13 +2,15 @@
 
 use super::{queue::Queue, recent::LeaseMark, slab::Status};
 use crate::{End, Given, MessageRef};
-use onward_core::{Cause, CauseKind, DeliveryGuarantee, Holder, MessageState, RequestId, Timestamp};
+use onward_core::{Cause, CauseKind, DeliveryGuarantee, Holder, Key, MessageState, RequestId, Timestamp};
 use std::{sync::Arc, time::Duration};
 
 /// A live lease.
 #[derive(Debug, Clone)]
 pub(crate) struct Lease {
     pub(crate) slot: u32,
+    /// Its message's: limits per key go by it.
+    pub(crate) fairness_key: Option<Key>,
     pub(crate) nonce: u32,
     pub(crate) epoch: u32,
     pub(crate) attempt: u32,
@@ -48,6 +50,7 @@ impl Queue {
         self.leave(slot);
         let lease = Lease {
             slot,
+            fairness_key: self.fairness_key(slot),
             nonce: given.nonce,
             epoch: with.epoch,
             attempt: given.attempt,
@@ -72,17 +75,17 @@ impl Queue {
 
     fn take_tokens(&mut self, slot: u32, time: Timestamp) {
         if let Some(rate) = &self.config.rate {
-            self.rates.all.take(rate, time);
+            self.rates.take(rate, time);
         }
         if let Some(rate) = self.config.rate_per_key
-            && let Some(key) = self.side(slot).and_then(|side| side.fairness_key.clone())
+            && let Some(key) = self.fairness_key(slot)
         {
             self.rates.take_key(&key, &rate, time);
         }
     }
 
     pub(crate) fn extend(&mut self, seq: u64, term: Duration, time: Timestamp) {
-        if let Some(lease) = self.leases.get_mut(&seq) {
+        if let Some(lease) = self.leases.get_mut(seq) {
             self.deadlines.remove(&(lease.deadline, seq));
             (lease.term, lease.deadline) = (term, time.plus(term));
             self.deadlines.insert((lease.deadline, seq));
@@ -92,7 +95,7 @@ impl Queue {
     /// The store was opened again: every lease gets its full term.
     pub(crate) fn rearm(&mut self, time: Timestamp) {
         self.deadlines.clear();
-        for (seq, lease) in &mut self.leases {
+        for (seq, lease) in self.leases.iter_mut() {
             lease.deadline = time.plus(lease.term);
             self.deadlines.insert((lease.deadline, *seq));
         }
@@ -100,10 +103,13 @@ impl Queue {
 
     /// Takes the lease away; its message is in no state then.
     fn take_lease(&mut self, message: MessageRef) -> Option<Lease> {
-        let lease = self.leases.remove(&message.seq)?;
+        let lease = self.leases.remove(message.seq)?;
         self.deadlines.remove(&(lease.deadline, message.seq));
         if let Some(key) = self.order_key(lease.slot) {
             self.chain(&key).leased = None;
+        }
+        if let Some(key) = &lease.fairness_key {
+            self.ready.recall(key);
         }
         self.moment.woken = self.moment.woken.saturating_add(1);
         Some(lease)

@@ -5,7 +5,7 @@ use super::{
     dedup::Finished,
     index::Index,
     kinds::Kinds,
-    lease::Lease,
+    leases::Leases,
     rates::Rates,
     reader::Reader,
     ready::Ready,
@@ -45,7 +45,7 @@ pub(crate) struct Queue {
     pub(crate) ready: Ready,
     pub(crate) due: Timers,
     pub(crate) expiry: Timers,
-    pub(crate) leases: HashMap<u64, Lease>,
+    pub(crate) leases: Leases,
     pub(crate) deadlines: BTreeSet<(Timestamp, u64)>,
     /// By position of death and sequence.
     pub(crate) dead: BTreeMap<(u64, u64), u32>,
@@ -104,7 +104,7 @@ impl Queue {
             ready: Ready::default(),
             due: Timers::new(),
             expiry: Timers::new(),
-            leases: HashMap::new(),
+            leases: Leases::default(),
             deadlines: BTreeSet::new(),
             dead: BTreeMap::new(),
             kept: Timers::new(),
@@ -215,6 +215,10 @@ impl Queue {
         };
         let slots = self.slab.slots().filter(wanted);
         slots.map(|slot| (self.slab.get(slot).seq, self.body(slot))).collect()
+    }
+
+    pub(crate) fn fairness_key(&self, slot: u32) -> Option<Key> {
+        self.side(slot)?.fairness_key.clone()
     }
 
     pub(crate) fn order_key(&self, slot: u32) -> Option<Key> {

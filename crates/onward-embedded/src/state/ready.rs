@@ -1,11 +1,12 @@
 //! What can be handed out now: by priority with ageing, shared out by fairness key, each in arrival order.
 
 use super::{
-    lane::Lane,
+    level::Level,
     slab::{Entry, Queued, Slab},
 };
+use hashbrown::HashMap;
 use onward_core::{Key, PRIORITY_MAX, Timestamp};
-use std::{collections::BTreeMap, ops::Bound};
+use std::collections::{BTreeMap, BTreeSet};
 
 const LEVELS: usize = PRIORITY_MAX as usize + 1;
 
@@ -13,19 +14,26 @@ const LEVELS: usize = PRIORITY_MAX as usize + 1;
 #[derive(Debug, Default)]
 pub(crate) struct Ready {
     levels: [Level; LEVELS],
-    suspects: BTreeMap<u64, (u32, u64)>,
+    suspects: BTreeMap<u64, Suspect>,
+    /// Keys that a limit was found to hold: until when, or until one of their leases ends.
+    held: HashMap<Key, Option<Timestamp>>,
+    /// The same, by time.
+    wakes: BTreeSet<(Timestamp, Key)>,
     len: usize,
 }
 
-#[derive(Debug, Default)]
-struct Level {
-    groups: BTreeMap<Option<Key>, Group>,
-    /// The group served last; the next one behind it is next.
-    served: Option<Option<Key>>,
-    len: usize,
-}
+/// A suspect that waits: its slot, the position that made it ready, its fairness key.
+type Suspect = (u32, u64, Option<Key>);
 
-type Group = BTreeMap<u32, Lane>;
+/// Whether the limits per key let a fairness key be served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    Now,
+    /// Not before this time.
+    At(Timestamp),
+    /// Not before one of its leases ends.
+    WhenFreed,
+}
 
 /// What may be taken.
 pub(crate) struct Ask<'a> {
@@ -35,8 +43,16 @@ pub(crate) struct Ask<'a> {
     pub(crate) visible: u64,
     /// Only these types; `None` for all.
     pub(crate) kinds: Option<&'a [u32]>,
-    /// Whether this fairness key may be served now.
-    pub(crate) allow: &'a mut dyn FnMut(&Option<Key>) -> bool,
+    /// Whether this fairness key may be served now; messages without one always may.
+    pub(crate) turn: &'a dyn Fn(&Key) -> Turn,
+}
+
+impl Ask<'_> {
+    fn allows(&self, slab: &Slab, (slot, position, fairness): &Suspect) -> bool {
+        *position < self.visible
+            && self.kinds.is_none_or(|kinds| kinds.contains(&slab.get(*slot).kind))
+            && fairness.as_ref().is_none_or(|key| (self.turn)(key) == Turn::Now)
+    }
 }
 
 impl Ready {
@@ -55,7 +71,8 @@ impl Ready {
 
     /// Adds a message, the newest of all, whose entry says already that it is in the fresh line.
     pub(crate) fn line_up(&mut self, priority: u8, kind: u32, fairness: Option<Key>, slot: u32) {
-        self.lane(priority, kind, fairness).fresh.push_back(slot);
+        self.len += 1;
+        self.levels[usize::from(priority)].lane(kind, fairness).fresh.push_back(slot);
     }
 
     /// Adds a message that became ready by the fact at `position`.
@@ -71,11 +88,12 @@ impl Ready {
             entry.queued = if suspect { Queued::Suspect } else { Queued::Returned };
             (entry.seq, entry.priority, entry.kind)
         });
+        self.len += 1;
         if suspect {
-            self.len += 1;
-            self.suspects.insert(seq, (slot, position));
+            self.suspects.insert(seq, (slot, position, fairness));
         } else {
-            self.lane(priority, kind, fairness).returned.insert(seq, (slot, position));
+            let level = &mut self.levels[usize::from(priority)];
+            level.lane(kind, fairness).returned.insert(seq, (slot, position));
         }
     }
 
@@ -85,52 +103,86 @@ impl Ready {
             queued: std::mem::replace(&mut entry.queued, Queued::No),
             ..*entry
         });
-        let level = usize::from(priority);
         match was {
             Queued::No => return,
             Queued::Suspect => drop(self.suspects.remove(&seq)),
-            Queued::Fresh | Queued::Returned => {
-                let lane = self.levels[level].groups.get_mut(fairness).and_then(|g| g.get_mut(&kind));
-                if let Some(lane) = lane {
-                    if was == Queued::Fresh {
-                        lane.skipped += 1;
-                        lane.clean(slab);
-                    } else {
-                        lane.returned.remove(&seq);
-                    }
-                }
-                self.levels[level].len -= 1;
-                self.levels[level].prune(fairness, kind);
-            }
+            Queued::Fresh => self.levels[usize::from(priority)].leave(kind, fairness, |lane| {
+                lane.skipped += 1;
+                lane.clean(slab);
+            }),
+            Queued::Returned => self.levels[usize::from(priority)].leave(kind, fairness, |lane| {
+                lane.returned.remove(&seq);
+            }),
         }
         self.len -= 1;
     }
 
-    /// Takes the next suspect that is visible and of an accepted type.
+    /// Takes the next suspect that is visible, of an accepted type, and held by no limit.
     pub(crate) fn take_suspect(&mut self, slab: &mut Slab, ask: &Ask<'_>) -> Option<(u32, u64)> {
-        let (&seq, &(slot, position)) = self.suspects.iter().find(|(_, (slot, position))| {
-            *position < ask.visible && ask.kinds.is_none_or(|kinds| kinds.contains(&slab.get(*slot).kind))
-        })?;
-        self.suspects.remove(&seq);
+        let (seq, _) = self.suspects.iter().find(|(_, suspect)| ask.allows(slab, suspect))?;
+        let (slot, position, _) = self.suspects.remove(&{ *seq })?;
         slab.change(slot, |entry| entry.queued = Queued::No);
         self.len -= 1;
         Some((slot, position))
     }
 
     /// Whether a suspect waits that such a request could take.
-    pub(crate) fn has_suspect(&self, slab: &Slab, visible: u64, kinds: Option<&[u32]>) -> bool {
-        self.suspects.values().any(|(slot, position)| {
-            *position < visible && kinds.is_none_or(|kinds| kinds.contains(&slab.get(*slot).kind))
-        })
+    pub(crate) fn has_suspect(&self, slab: &Slab, ask: &Ask<'_>) -> bool {
+        self.suspects.values().any(|suspect| ask.allows(slab, suspect))
     }
 
     /// Takes the next message; answers its slot and the position that made it ready.
-    pub(crate) fn take(&mut self, slab: &mut Slab, ask: &mut Ask<'_>) -> Option<(u32, u64)> {
+    pub(crate) fn take(&mut self, slab: &mut Slab, ask: &Ask<'_>) -> Option<(u32, u64)> {
+        self.recall_due(ask.now);
         let mut order = [0usize; LEVELS];
         let used = self.levels_by_urgency(slab, ask, &mut order);
-        let taken = order[..used].iter().find_map(|&level| self.levels[level].take(slab, ask))?;
-        self.len -= 1;
-        Some(taken)
+        let mut refused = Vec::new();
+        let taken = order[..used].iter().find_map(|&level| self.levels[level].take(slab, ask, &mut refused));
+        refused.into_iter().for_each(|(key, until)| self.hold(key, until));
+        self.len -= usize::from(taken.is_some());
+        taken
+    }
+
+    /// A limit holds a key: it is not looked at again until it may be served, so that many such keys cost nothing.
+    fn hold(&mut self, key: Key, until: Option<Timestamp>) {
+        let same = Some(key.clone());
+        self.levels.iter_mut().for_each(|level| level.hold(&same, true));
+        if let Some(Some(before)) = self.held.insert(key.clone(), until) {
+            self.wakes.remove(&(before, key.clone()));
+        }
+        self.wakes.extend(until.map(|until| (until, key)));
+    }
+
+    /// A key may be served again, as after one of its leases has ended.
+    pub(crate) fn recall(&mut self, key: &Key) {
+        let Some(until) = self.held.remove(key) else { return };
+        if let Some(until) = until {
+            self.wakes.remove(&(until, key.clone()));
+        }
+        let same = Some(key.clone());
+        self.levels.iter_mut().for_each(|level| level.hold(&same, false));
+    }
+
+    fn recall_due(&mut self, now: Timestamp) {
+        while let Some((_, key)) = self.wakes.first().filter(|(until, _)| *until <= now) {
+            self.recall(&key.clone());
+        }
+    }
+
+    /// Every key may be served again, as after the limits were changed.
+    pub(crate) fn recall_all(&mut self) {
+        (self.held, self.wakes) = Default::default();
+        self.levels.iter_mut().for_each(Level::recall_all);
+    }
+
+    /// Whether a limit holds some key.
+    pub(crate) fn holds_keys(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// When the first of the keys that a rate holds may be served again.
+    pub(crate) fn next_wake(&self) -> Option<Timestamp> {
+        self.wakes.first().map(|(until, _)| *until)
     }
 
     /// Messages of lower priority than `priority`, the lowest first, then the oldest.
@@ -145,16 +197,9 @@ impl Ready {
 
     /// The oldest of all.
     pub(crate) fn oldest(&self, slab: &Slab) -> Option<u32> {
-        let suspect = self.suspects.iter().next().map(|(seq, (slot, _))| (*seq, *slot));
+        let suspect = self.suspects.iter().next().map(|(seq, (slot, ..))| (*seq, *slot));
         let fronts = self.levels.iter().filter_map(|level| level.oldest(slab));
         fronts.chain(suspect).min().map(|(_, slot)| slot)
-    }
-
-    /// The lane that one more message is put into.
-    fn lane(&mut self, priority: u8, kind: u32, fairness: Option<Key>) -> &mut Lane {
-        self.len += 1;
-        self.levels[priority as usize].len += 1;
-        self.levels[priority as usize].groups.entry(fairness).or_default().entry(kind).or_default()
     }
 
     /// Levels that have something, the most urgent first: priority plus one for each ageing span waited.
@@ -176,68 +221,9 @@ impl Ready {
 
     /// Lower is more urgent: the aged priority, then the age.
     fn rank(&self, slab: &Slab, ask: &Ask<'_>, level: usize) -> (u64, u64) {
-        let Some((seq, slot)) = self.levels[level].oldest(slab) else { return (u64::MAX, u64::MAX) };
+        let Some((seq, slot)) = self.levels[level].oldest_in_turn(slab) else { return (u64::MAX, u64::MAX) };
         let waited = ask.now.since(slab.get(slot).accepted_at).as_millis() as u64;
         let aged = (level as u64 + waited / ask.ageing_ms.max(1)).min(u64::from(PRIORITY_MAX));
         (u64::from(PRIORITY_MAX) - aged, seq)
-    }
-}
-
-impl Level {
-    /// Its slots in arrival order.
-    fn slots(&self, slab: &Slab) -> Vec<u32> {
-        let mut all = Vec::with_capacity(self.len);
-        for lane in self.groups.values().flat_map(BTreeMap::values) {
-            all.extend(lane.fresh.slots().filter(|slot| slab.get(*slot).queued == Queued::Fresh));
-            all.extend(lane.returned.values().map(|(slot, _)| *slot));
-        }
-        all.sort_by_key(|slot| slab.seq(*slot));
-        all
-    }
-
-    /// The oldest of the first few groups behind the one served last: with very many groups, of those next in turn.
-    fn oldest(&self, slab: &Slab) -> Option<(u64, u32)> {
-        const LOOK_MAX: usize = 64;
-        let fronts = self.in_turn().take(LOOK_MAX).flat_map(|(_, group)| group.values());
-        fronts.filter_map(|lane| lane.front(slab)).map(|(seq, slot, _)| (seq, slot)).min()
-    }
-
-    fn in_turn(&self) -> impl Iterator<Item = (&Option<Key>, &Group)> {
-        let (behind, before) = match &self.served {
-            None => (Bound::Unbounded, Bound::Excluded(None)),
-            Some(key) => (Bound::Excluded(key.clone()), Bound::Included(key.clone())),
-        };
-        self.groups.range((behind, Bound::Unbounded)).chain(self.groups.range((Bound::Unbounded, before)))
-    }
-
-    fn take(&mut self, slab: &mut Slab, ask: &mut Ask<'_>) -> Option<(u32, u64)> {
-        let (fairness, kind) = self.in_turn().find_map(|(fairness, group)| {
-            let lanes = group.iter().filter(|(kind, _)| ask.kinds.is_none_or(|kinds| kinds.contains(kind)));
-            let first =
-                lanes.filter_map(|(kind, lane)| Some((lane.visible_front(slab, ask.visible)?, *kind)));
-            let (_, kind) = first.min()?;
-            (ask.allow)(fairness).then(|| (fairness.clone(), kind))
-        })?;
-        let lane = self.groups.get_mut(&fairness)?.get_mut(&kind)?;
-        let taken = lane.pop(slab, ask.visible)?;
-        self.len -= 1;
-        self.prune(&fairness, kind);
-        self.served = Some(fairness);
-        Some(taken)
-    }
-
-    /// Forgets an empty lane. Those without a fairness key are kept, up to a few: they fill again at once.
-    fn prune(&mut self, fairness: &Option<Key>, kind: u32) {
-        const KEPT_MAX: usize = 64;
-        let Some(group) = self.groups.get_mut(fairness) else { return };
-        if fairness.is_none() && group.len() <= KEPT_MAX {
-            return;
-        }
-        if group.get(&kind).is_some_and(|lane| lane.fresh.is_empty() && lane.returned.is_empty()) {
-            group.remove(&kind);
-        }
-        if group.is_empty() {
-            self.groups.remove(fairness);
-        }
     }
 }

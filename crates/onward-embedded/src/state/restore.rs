@@ -3,7 +3,7 @@
 use super::{
     Kept, Lease, LeaseImage, MessageImage, Piece, Queue, QueueImage, State, Status,
     image::STATUSES,
-    rates::Bucket,
+    rates::Rates,
     slab::{Entry, Queued},
 };
 use crate::{At, Marks};
@@ -50,9 +50,7 @@ impl State {
         queue.reader = image.reader.and_then(|reader| self.restore_reader(image.id, *reader));
         queue.expect(image.messages);
         (queue.paused, queue.books, queue.counts) = (image.paused, image.ended, image.counts);
-        queue.rates.all = Bucket { full_at: image.rate_full_at };
-        let buckets = image.key_rates_full_at.into_iter();
-        queue.rates.by_key = buckets.map(|(key, full_at)| (key, Bucket { full_at })).collect();
+        queue.rates = Rates::restored(image.rate_full_at, image.key_rates_full_at);
         let at = image.id.0 as usize;
         if at >= self.queues.len() {
             self.queues.resize_with(at + 1, || None);
@@ -145,6 +143,7 @@ impl Queue {
     fn restore_lease(&mut self, seq: u64, slot: u32, image: LeaseImage) {
         let lease = Lease {
             slot,
+            fairness_key: self.fairness_key(slot),
             nonce: image.nonce,
             epoch: image.epoch,
             attempt: image.attempt,

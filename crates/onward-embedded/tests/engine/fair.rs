@@ -6,7 +6,7 @@ use onward_proves::proves;
 use std::collections::BTreeMap;
 
 #[tokio::test]
-#[proves("T33", "B6")]
+#[proves("B6")]
 async fn higher_priority_goes_first_and_the_lowest_ages_within_its_bound() {
     let bench = Bench::queue(InletConfig { ageing_ms: 1_000, ..InletConfig::default() }).await;
     bench.enqueue(bench.message("low").priority(0)).await.unwrap();
@@ -21,7 +21,6 @@ async fn higher_priority_goes_first_and_the_lowest_ages_within_its_bound() {
 }
 
 #[tokio::test]
-#[proves("T33")]
 async fn priority_holds_through_retries_and_pause() {
     let bench = Bench::new();
     bench.enqueue(bench.message("high").priority(9)).await.unwrap();

@@ -59,7 +59,7 @@ async fn a_queue_that_sheds_lets_the_least_urgent_go_and_counts_it() {
 }
 
 #[tokio::test]
-#[proves("B5", "T12")]
+#[proves("T12")]
 async fn live_leases_over_all_processes_stay_within_the_concurrency_limit() {
     let config = InletConfig { concurrency_max: Some(3), lease_ms: 1_000, ..InletConfig::default() };
     let bench = Bench::queue(config).await;
@@ -76,7 +76,6 @@ async fn live_leases_over_all_processes_stay_within_the_concurrency_limit() {
 }
 
 #[tokio::test]
-#[proves("B5")]
 async fn hand_outs_keep_to_the_rate_with_its_burst() {
     let rate = Some(RateLimit { count: 10, per_ms: 1_000, burst: 3 });
     let bench = Bench::queue(InletConfig { rate, ..InletConfig::default() }).await;
@@ -95,7 +94,6 @@ async fn hand_outs_keep_to_the_rate_with_its_burst() {
 }
 
 #[tokio::test]
-#[proves("B5")]
 async fn a_rate_per_key_holds_one_key_back_and_no_other() {
     let rate_per_key = Some(RateLimit { count: 1, per_ms: 1_000, burst: 1 });
     let bench = Bench::queue(InletConfig { rate_per_key, ..InletConfig::default() }).await;
@@ -105,6 +103,55 @@ async fn a_rate_per_key_holds_one_key_back_and_no_other() {
     assert_eq!(bench.lease_ids(10).await, ["a1", "b1"]);
     bench.clock.advance(secs(1));
     assert_eq!(bench.lease_ids(10).await, ["a2", "b2"]);
+}
+
+#[tokio::test]
+async fn leases_of_one_key_stay_within_its_limit_and_others_go_on() {
+    let config = InletConfig { concurrency_per_key_max: Some(2), lease_ms: 1_000, ..InletConfig::default() };
+    let bench = Bench::queue(config).await;
+    for id in ["a1", "a2", "a3", "a4", "b1"] {
+        bench.enqueue(bench.message(id).fairness_key(&id[..1])).await.unwrap();
+    }
+    bench.put("nobody's").await;
+    let mut first = bench.lease_ids(10).await;
+    first.sort();
+    assert_eq!(first, ["a1", "a2", "b1", "nobody's"]);
+    assert!(bench.lease_many("p2", 10).await.is_empty());
+    bench.step(secs(1));
+    assert_eq!(bench.lease_ids(1).await.len(), 1, "leases that ended hold no slot");
+}
+
+#[tokio::test]
+async fn a_key_that_was_held_comes_in_its_turn_once_its_lease_has_ended() {
+    let config = InletConfig { concurrency_per_key_max: Some(1), ..InletConfig::default() };
+    let bench = Bench::queue(config).await;
+    for id in ["a1", "a2", "b1"] {
+        bench.enqueue(bench.message(id).fairness_key(&id[..1])).await.unwrap();
+    }
+    let held = bench.lease_many("p1", 3).await;
+    assert_eq!(held.len(), 2);
+    assert!(bench.lease_many("p2", 3).await.is_empty());
+    bench.enqueue(bench.message("a3").fairness_key("a").priority(9)).await.unwrap();
+    bench.enqueue(bench.message("b2").fairness_key("b").priority(9)).await.unwrap();
+    assert!(bench.lease_many("p2", 3).await.is_empty(), "what comes meanwhile is held too");
+    for delivery in &held {
+        bench.ack(delivery).await;
+    }
+    assert_eq!(bench.lease_ids(3).await, ["a3", "b2"], "priority holds among what was held");
+}
+
+#[tokio::test]
+async fn a_raised_limit_per_key_holds_at_once() {
+    let limit = |most| InletConfig { concurrency_per_key_max: most, ..InletConfig::default() };
+    let bench = Bench::queue(limit(Some(1))).await;
+    for n in 0..4 {
+        bench.enqueue(bench.message(&format!("m{n}")).fairness_key("a")).await.unwrap();
+    }
+    assert_eq!(bench.lease_many("p1", 4).await.len(), 1);
+    assert_eq!(bench.lease_many("p1", 4).await.len(), 0);
+    let config = Box::new(limit(Some(3)));
+    bench.engine.declare(TopologyChange::Queue { name: name(), config, update: true }).await.unwrap();
+    assert_eq!(bench.lease_many("p1", 4).await.len(), 2, "the lease of before counts");
 }
 
 #[tokio::test]

@@ -149,7 +149,6 @@ on_each_engine! {
         assert_eq!(one.stop().await.done + two.stop().await.done, 4);
     }
 
-    #[proves("B5")]
     async fn concurrency_holds_per_worker_and_per_inlet(stage: Stage) {
         stage.declare("few", InletConfig::default()).await;
         let (few, all) = (Arc::new(Gauge::default()), Arc::new(Gauge::default()));

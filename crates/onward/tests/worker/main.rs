@@ -17,6 +17,7 @@ mod inbox;
 mod kinds;
 mod kit;
 mod leases;
+mod limits;
 mod outcomes;
 mod retries;
 mod spacing;

@@ -1,6 +1,6 @@
 //! Declaring a queue: friendly options for what is set often, `--set` for every rule and bound.
 
-use super::{said, say};
+use super::{limits::Limits, said, say};
 use crate::{
     args::values::{duration, pair},
     context::{Context, nearest, queue_name},
@@ -17,7 +17,8 @@ Examples:
   onward queues declare emails --attempts 3 --lease 10s
   onward queues declare payments --order-by-key wait --dedup-window 1d
   onward queues declare clicks --at-most-once
-  onward queues declare emails --update --set retry.delay_max_ms=60000 --set 'rate={\"count\":10,\"per_ms\":1000,\"burst\":10}'
+  onward queues declare emails --concurrency-max 20 --rate 10/s --rate-per-key 100/m
+  onward queues declare emails --update --set retry.delay_max_ms=60000
 
 `onward queues show QUEUE` lists every rule and bound that --set takes, with its value.";
 
@@ -57,6 +58,8 @@ pub(crate) struct Rules {
     /// How long results of finished messages are kept
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     keep_results: Option<Duration>,
+    #[command(flatten)]
+    limits: Limits,
     /// Any rule or bound, as in retry.attempts_max=3; the value is JSON, or text
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
     set: Vec<(String, String)>,
@@ -105,6 +108,7 @@ pub(crate) fn configured(mut config: InletConfig, args: &Rules) -> Outcome<Inlet
     config.dedup_window_ms = args.dedup_window.map_or(config.dedup_window_ms, millis);
     config.depth_max = args.depth_max.unwrap_or(config.depth_max);
     config.result_retention_ms = args.keep_results.map_or(config.result_retention_ms, millis);
+    args.limits.set(&mut config);
     set_all(config, &args.set)
 }
 

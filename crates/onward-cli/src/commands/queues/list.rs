@@ -1,5 +1,6 @@
 //! The list of queues: depth, age, what they promise.
 
+use super::limits;
 use crate::{
     context::Context,
     exit::{Exit, Outcome},
@@ -22,6 +23,7 @@ struct Line<'a> {
     paused: bool,
     stopped_dead_full: bool,
     approximate: bool,
+    limits: limits::Line,
 }
 
 /// Lists every queue and subscription.
@@ -47,6 +49,7 @@ pub(super) async fn run(context: &Context) -> Outcome {
         ">OLDEST",
         "GUARANTEE",
         "ORDER",
+        "LIMITS",
         "STATE",
     ]);
     for (stats, config) in rows {
@@ -54,7 +57,8 @@ pub(super) async fn run(context: &Context) -> Outcome {
         let mut cells = vec![stats.inlet.to_string()];
         cells.extend([b.waiting, b.delayed, b.leased, b.dead, b.done].iter().map(ToString::to_string));
         cells.push(stats.oldest_waiting.map_or("-".to_owned(), |at| span(now.since(at))));
-        cells.extend([guarantee(config), order(config), state(stats)].map(str::to_owned));
+        cells.extend([guarantee(config), order(config)].map(str::to_owned));
+        cells.extend([limits::shown(config).unwrap_or_else(|| "-".to_owned()), state(stats).to_owned()]);
         table.row(cells);
     }
     context.out.write(table.render(style).as_bytes());
@@ -72,6 +76,7 @@ fn line<'a>(stats: &'a Stats, config: &InletConfig) -> Line<'a> {
         paused: stats.paused,
         stopped_dead_full: stats.stopped_dead_full,
         approximate: stats.approximate,
+        limits: config.into(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! `onward queues`: list, show, declare, pause, resume, drop.
 
 pub(super) mod declare;
+pub(super) mod limits;
 mod list;
 
 use crate::{

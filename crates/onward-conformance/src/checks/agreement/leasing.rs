@@ -49,7 +49,7 @@ impl Pair {
     }
 
     fn allowed(&mut self, delivery: &Delivery, request: &LeaseRequest, now: Now) -> Result<usize, Stop> {
-        let id = &delivery.message.id;
+        let (id, fair) = (&delivery.message.id, self.fair);
         let ageing = self.model.queue(&self.inlet)?.config.ageing_ms;
         let queue = self.model.queue(&self.inlet)?;
         let may: Vec<usize> =
@@ -60,7 +60,7 @@ impl Pair {
         // Among those never handed out, arrival decides; where a retried one stands is not laid down.
         let plain = |i: usize| {
             let item = &queue.items[i];
-            item.attempts == 0 && item.message.due.is_none() && !item.redriven
+            !fair && item.attempts == 0 && item.message.due.is_none() && !item.redriven
         };
         let before = may.iter().find(|i| {
             let earlier = plain(**i) && plain(index) && queue.items[**i].arrival < queue.items[index].arrival;
