@@ -1,6 +1,7 @@
 //! `cargo xtask conformance`: runs the suite on every engine, shows and keeps what it said.
 
 use crate::checklist::Ending;
+use crate::matrix;
 use crate::results::read_lines;
 use crate::test::build_onward;
 use crate::ui::{Human, note, say, short};
@@ -24,6 +25,9 @@ pub(crate) struct Options {
     /// Print one JSON object for each check and engine on stdout, nothing else
     #[arg(long)]
     pub(crate) json: bool,
+    /// Write the page docs/engines/matrix.md from what the run says
+    #[arg(long, conflicts_with = "engine")]
+    pub(crate) matrix: bool,
 }
 
 /// A check of the suite and the statements that it shows.
@@ -33,6 +37,8 @@ pub(crate) struct Check {
     pub(crate) group: String,
     #[serde(default)]
     pub(crate) proves: Vec<String>,
+    #[serde(default)]
+    pub(crate) sentence: String,
 }
 
 /// How one check ended on one engine.
@@ -71,7 +77,7 @@ pub(crate) fn conformance(workspace: &Workspace, options: &Options) -> Result<bo
 
 /// Runs the suite for its results alone, all output on stderr.
 pub(crate) fn run_quietly(workspace: &Workspace) -> Result<bool> {
-    run(workspace, &Options { engine: None, json: true }, false)
+    run(workspace, &Options { json: true, ..Options::default() }, false)
 }
 
 fn run(workspace: &Workspace, options: &Options, echo: bool) -> Result<bool> {
@@ -95,6 +101,9 @@ fn run(workspace: &Workspace, options: &Options, echo: bool) -> Result<bool> {
     let well =
         told(&verdicts, Human { json: options.json }, std::env::var("CI").is_ok_and(|ci| ci == "true"));
     let failed = verdicts.iter().any(|verdict| verdict.status == CheckStatus::Fail);
+    if options.matrix && !failed {
+        matrix::write(workspace, &last(&dir)?.0, &verdicts)?;
+    }
     if !ended_well && !failed {
         note("the conformance suite ended badly without naming a failed check");
     }
@@ -239,7 +248,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let old = [verdict("memory", "fail"), verdict("client", "pass")];
         write_lines(&dir.path().join(VERDICTS), &old).unwrap();
-        let only = Options { engine: Some("memory".into()), json: false };
+        let only = Options { engine: Some("memory".into()), ..Options::default() };
         let all = merged(dir.path(), &[verdict("memory", "pass")], &only).unwrap();
         let found: Vec<_> = all.iter().map(|v| (v.engine.as_str(), v.status)).collect();
         assert_eq!(found, [("client", CheckStatus::Pass), ("memory", CheckStatus::Pass)]);

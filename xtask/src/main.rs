@@ -7,6 +7,7 @@ mod checklist;
 mod ci;
 mod claims;
 mod conformance;
+mod matrix;
 mod results;
 mod servers;
 mod statements;
