@@ -52,7 +52,8 @@ fn the_cases_made_from_one_test_count_together() {
 
 #[test]
 fn a_conformance_check_counts_for_each_engine_and_a_refusal_shows_nothing() {
-    let check = Check { check: "c".into(), group: "core".into(), proves: vec!["T1".into()] };
+    let check =
+        Check { check: "c".into(), group: "core".into(), proves: vec!["T1".into()], sentence: String::new() };
     let verdict =
         |engine: &str, status| Verdict { engine: engine.into(), check: "c".into(), status, reason: None };
     let of = |verdicts: &[Verdict]| {
@@ -70,7 +71,12 @@ fn a_conformance_check_counts_for_each_engine_and_a_refusal_shows_nothing() {
 #[test]
 fn a_claim_or_choice_of_an_unknown_number_is_found() {
     let statements = Statements::parse("- T1 a\n").unwrap();
-    let check = |number: &str| Check { check: "c".into(), group: "g".into(), proves: vec![number.into()] };
+    let check = |number: &str| Check {
+        check: "c".into(),
+        group: "g".into(),
+        proves: vec![number.into()],
+        sentence: String::new(),
+    };
     assert!(report_unknown(&statements, &[claim("T1", "a")], &[check("T1")], None));
     assert!(!report_unknown(&statements, &[claim("T2", "a")], &[], None));
     assert!(!report_unknown(&statements, &[], &[check("nonsense")], None));

@@ -79,7 +79,9 @@ fn conforming(workspace: &Workspace) -> Result<bool> {
     let (checks, verdicts) = conformance::last(&workspace.results_dir()?)?;
     let told = matrix::is_true(workspace, &checks, &verdicts);
     if well && !told {
-        note("docs/engines/matrix.md does not say what this run said: `cargo xtask conformance --matrix` writes it");
+        note(
+            "docs/engines/matrix.md does not say what this run said: `cargo xtask conformance --matrix` writes it",
+        );
     }
     Ok(well && told)
 }

@@ -27,7 +27,8 @@ pub(crate) fn is_true(workspace: &Workspace, checks: &[Check], verdicts: &[Verdi
 
 fn page(checks: &[Check], verdicts: &[Verdict]) -> String {
     let engines: BTreeSet<&str> = verdicts.iter().map(|verdict| verdict.engine.as_str()).collect();
-    let of: BTreeMap<(&str, &str), &Verdict> = verdicts.iter().map(|v| ((&*v.check, &*v.engine), v)).collect();
+    let of: BTreeMap<(&str, &str), &Verdict> =
+        verdicts.iter().map(|v| ((&*v.check, &*v.engine), v)).collect();
     let groups = checks.chunk_by(|one, next| one.group == next.group);
     let mut reasons: Vec<&str> = Vec::new();
     let mut text = HEAD.to_owned();

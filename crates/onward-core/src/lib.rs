@@ -54,7 +54,7 @@ pub use payload::Payload;
 pub use prepared::Prepared;
 pub use query::{Cursor, FindBy, MessageQuery, Page};
 pub use receipt::{Accepted, Appended, BulkReport, CancelOutcome, Receipt, SettledAs, Sought};
-pub use record::{Record, RecordExpect, RecordKey, RecordQuery};
+pub use record::{AUDIT_PREFIX, Record, RecordExpect, RecordKey, RecordQuery};
 pub use retry::{Curve, Jitter, RetryPolicy};
 pub use schedule::{
     CatchUp, Overlap, SCHEDULE_HEADER, Schedule, ScheduleView, ScheduleWhen, TICK_HEADER, tick_id,

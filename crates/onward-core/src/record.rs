@@ -5,6 +5,9 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::{fmt, sync::Arc};
 
+/// Keys with this beginning hold the audit and are written by the engine alone.
+pub const AUDIT_PREFIX: &str = "onward.audit/";
+
 /// The key of a record: free text, by convention `namespace/collection/key`, so that prefixes make sense.
 ///
 /// Limits: 1 to [`RECORD_KEY_BYTES_MAX`] bytes, no control characters.

@@ -23,7 +23,7 @@ pub use memory::{MemoryEngine, MemoryStore};
 pub use part::{At, BulkMark, End, Given, InletId, Marks, MessageRef, Removal, Said, StreamId, TopicId};
 pub use persist::outside;
 pub use persist::{CareReport, EmbeddedEngine, OpenOptions, OpenReport};
-pub use plan::{AUDIT_DAYS, AUDIT_MAX, AUDIT_PREFIX, BULK_STEP_MAX, TICK_STEP_MAX};
+pub use plan::{AUDIT_DAYS, AUDIT_MAX, BULK_STEP_MAX, TICK_STEP_MAX};
 pub use state::{
     BULKS_MAX, Body, Counts, EVENT_IDS_MAX, EventFound, KEPT_BYTES_MAX, KEPT_MAX, LeaseImage, LeaseMark,
     ListOf, MessageImage, Piece, QueueImage, ReaderImage, Remembered, SETTLED_MAX, SPANS_MAX, ScheduleImage,

@@ -15,7 +15,6 @@ use crate::{
 use futures::future::select_all;
 use onward_core::{
     Delivery, Error, ErrorKind, Extended, LEASE_COUNT_MAX, LeaseRequest, LeaseToken, Result, RetryHint,
-    Timestamp,
 };
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
@@ -27,7 +26,7 @@ enum Tried {
     /// With the end that must be reached before the answer, and by which mark.
     Got(Vec<Picked>, u64, Mark),
     Nothing {
-        retry_at: Option<Timestamp>,
+        retry_at: Option<onward_core::Timestamp>,
         held_back: bool,
         /// What a subscription has not taken over yet may be of other types, or of keys that no limit holds.
         further: bool,

@@ -28,7 +28,7 @@ pub(crate) use draw::{Drawing, draw, may_draw_more};
 pub(crate) use held::{deliveries_of, extend, missing, refuse_missing};
 pub(crate) use lease::{LeasePlan, Picked, plan as lease, put_back};
 pub(crate) use process::release_all;
-pub use record::{AUDIT_DAYS, AUDIT_MAX, AUDIT_PREFIX};
+pub use record::{AUDIT_DAYS, AUDIT_MAX};
 pub use schedule::TICK_STEP_MAX;
 pub(crate) use schedule::{fire as fire_schedules, revise as revise_schedules};
 pub(crate) use tick::{next as next_tick, next_of, plan as tick, queue_is_overdue};

@@ -6,11 +6,9 @@ use crate::{
     state::{Kept, record_size},
 };
 use bytes::Bytes;
-use onward_core::{Error, Inlet, Receipt, RecordExpect, RecordKey, Result, RetryHint};
+use onward_core::{AUDIT_PREFIX, Error, Inlet, Receipt, RecordExpect, RecordKey, Result, RetryHint};
 use std::time::Duration;
 
-/// Keys with this beginning hold the audit and are written by the engine alone.
-pub const AUDIT_PREFIX: &str = "onward.audit/";
 /// Most entries of the audit; the oldest go first.
 pub const AUDIT_MAX: usize = 10_000;
 /// How long an entry of the audit is kept, in days.

@@ -101,7 +101,7 @@ impl Records {
 }
 
 fn is_audit(key: &RecordKey) -> bool {
-    key.as_str().starts_with(crate::AUDIT_PREFIX)
+    key.as_str().starts_with(onward_core::AUDIT_PREFIX)
 }
 
 /// What a record costs, in bytes.

@@ -35,7 +35,7 @@ enum Action {
     Show(One),
     /// Make a queue with rules and bounds, or change them
     #[command(after_help = declare::EXAMPLES)]
-    Declare(declare::Args),
+    Declare(Box<declare::Args>),
     /// Hand out nothing until resumed; accepting goes on
     #[command(after_help = "Examples:\n  onward queues pause emails")]
     Pause(One),
@@ -71,7 +71,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
     match args.action.unwrap_or(Action::List) {
         Action::List => list::run(context).await,
         Action::Show(one) => show(context, one.inlet).await,
-        Action::Declare(args) => declare::run(context, args).await,
+        Action::Declare(args) => declare::run(context, *args).await,
         Action::Pause(one) => {
             operate(context, "paused", one.inlet.clone(), Op::Pause { inlet: one.inlet }).await
         }
