@@ -40,6 +40,8 @@ pub(crate) struct Cut<'a> {
     pub(crate) segment_bytes: u64,
     /// Whether the next group must follow `end`.
     chained: bool,
+    /// Whether it is gone on with later, so that the last segment may grow.
+    follows: bool,
 }
 
 impl<'a> Cut<'a> {
@@ -57,12 +59,13 @@ impl<'a> Cut<'a> {
             reached: false,
             segment_bytes: 0,
             chained: false,
+            follows: false,
         }
     }
 
     /// Goes on behind a group that the folder has already; at the beginning of a segment, nothing need be followed.
     pub(crate) fn behind(mut self, end: Position, epoch: u32) -> Self {
-        (self.end, self.epoch, self.chained) = (end, epoch, end.offset() > 0);
+        (self.end, self.epoch, self.chained, self.follows) = (end, epoch, end.offset() > 0, true);
         self
     }
 
@@ -82,7 +85,12 @@ impl<'a> Cut<'a> {
             let read = self.segment(index, Some(folder)).await?;
             if read > 0 {
                 folder.sync(Copied::Segment(index))?;
-                self.segment_bytes = folder.lengthen(index)?;
+            }
+            if read > 0 || self.follows {
+                let grows = self.follows && self.held.whole(Copied::Segment(index + 1)).is_empty();
+                // The length of one that still grows says how much of it is there.
+                self.segment_bytes =
+                    if grows { folder.segment_bytes(index)? } else { folder.lengthen(index)? };
             }
             (index, bytes) = (index + 1, bytes + read);
         }

@@ -190,7 +190,7 @@ impl Standby {
 
     async fn bring(&self, held: &Holdings, file: Copied, to: u64) -> Result<u64> {
         let there = std::fs::metadata(self.folder.path(file)).map_or(0, |file| file.len());
-        // A whole segment's file is longer than its groups.
+        // One that was followed to its end is longer than its groups; one that grew on is as long as what is there of it.
         if there >= to { Ok(0) } else { copy(&self.from, self.line, held, file, to, &self.folder).await }
     }
 
@@ -238,6 +238,7 @@ impl Standby {
         let begun = self.env.monotonic();
         let claim = claim::make(&self.from, &self.dir, self.line, &*self.env).await?;
         self.fetch().await?;
+        self.folder.lengthen(self.end.segment())?;
         self.folder.finish(&[outside::RESTORED])?;
         self.folder.remove(PROMOTE)?;
         // The folder's lock is free before the marker is gone: whoever waits for that may open it at once.

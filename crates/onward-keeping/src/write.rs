@@ -88,14 +88,20 @@ impl Folder {
 
     /// Gives a segment's file its whole length, and answers it: behind its groups it is zeros.
     pub(crate) fn lengthen(&self, index: u32) -> Result<u64> {
-        let Some(look) = self.look(index)? else {
-            let path = self.path(Copied::Segment(index));
-            return Err(Error::corrupt("a segment's first block does not hold").at(path.display()));
-        };
+        let bytes = self.segment_bytes(index)?;
         let file = self.open(Copied::Segment(index))?;
-        file.set_len(look.segment_bytes())
+        file.set_len(bytes)
             .and_then(|()| file.sync_all())
             .map_err(|error| self.failed("lengthen", &error))?;
+        Ok(bytes)
+    }
+
+    /// The whole length of a segment's file, as its first block says it.
+    pub(crate) fn segment_bytes(&self, index: u32) -> Result<u64> {
+        let look = self.look(index)?.ok_or_else(|| {
+            let path = self.path(Copied::Segment(index));
+            Error::corrupt("a segment's first block does not hold").at(path.display())
+        })?;
         Ok(look.segment_bytes())
     }
 

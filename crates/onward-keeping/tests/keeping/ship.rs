@@ -80,6 +80,30 @@ async fn copies_older_than_is_kept_are_deleted_and_the_rest_restores() {
 }
 
 #[tokio::test]
+#[proves("LOG23")]
+async fn a_standby_that_a_snapshot_overtook_has_the_rest_of_the_segment_that_it_was_in() {
+    let place = Place::new();
+    let engine = open_without_care(&place);
+    let mut shipper = shipper(&place, &ShipOptions::default()).await;
+    let dir = place.path("standby");
+    let mut standby = Standby::open(&place.to(), &dir, SystemEnv::shared()).await.unwrap();
+    for round in 0..6 {
+        enqueue(&engine, &format!("within a segment {round}")).await;
+        shipper.step().await.unwrap();
+        standby.step().await.unwrap();
+        for number in 0..400 {
+            enqueue(&engine, &format!("{round} {number}")).await;
+        }
+        engine.care().unwrap();
+        shipper.step().await.unwrap();
+    }
+    let expected = there(&engine).await;
+    drop(standby);
+    promote(&dir, SystemEnv::shared()).await.unwrap().unwrap();
+    assert_eq!(there(&open(&dir)).await, expected);
+}
+
+#[tokio::test]
 #[proves("LOG23", "LOG19")]
 async fn a_promoted_standby_goes_on_where_shipping_ended_and_the_original_takes_no_more_writes() {
     let place = Place::new();
