@@ -1,8 +1,8 @@
-//! The machine that is lost: a process that accepts messages as fast as it can until it is killed.
+//! The machine that is lost: a process that accepts some thousand messages a second until it is killed.
 
 use onward_core::{Engine, Env, Inlet, Message, Op};
 use onward_embedded::{EmbeddedEngine, OpenOptions};
-use onward_env::SystemEnv;
+use onward_env::{SystemEnv, pass};
 use std::{
     io::{BufRead, BufReader, Write},
     path::{Path, PathBuf},
@@ -14,6 +14,9 @@ use std::{
 
 const FOLDER: &str = "ONWARD_DRILL_FOLDER";
 const PRODUCERS: usize = 8;
+/// What each waits behind a message: without it a fast disk takes more than is shipped, and each pass is longer than the
+/// one before.
+const PAUSE: Duration = Duration::from_millis(2);
 
 pub fn inlet() -> Inlet {
     Inlet::queue("drill").unwrap()
@@ -94,5 +97,6 @@ async fn produce(engine: Arc<EmbeddedEngine>) {
         // One write for one line: a pipe takes it whole, or not at all when the process is killed.
         let line = format!("accepted {} {id}.\n", SystemEnv.now().as_micros());
         std::io::stdout().lock().write_all(line.as_bytes()).unwrap();
+        pass(&SystemEnv, PAUSE).await;
     }
 }
