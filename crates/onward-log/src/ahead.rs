@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use std::collections::VecDeque;
 
 use crate::disk::{self, DiskFile};
-use crate::frame::{RECORD_HEADER_BYTES, RecordHeader, record_holds};
+use crate::frame::{RECORD_HEADER_BYTES, record_holds, whole_record};
 use crate::segment::{SegmentHeader, segment_name};
 use crate::{LogError, Position};
 
@@ -88,12 +88,8 @@ impl Piece {
 
     fn record(&self, position: Position) -> Option<(u8, Bytes)> {
         let from = position.0.checked_sub(self.start.0)? as usize;
-        let rest = self.bytes.get(from..)?;
-        let header = RecordHeader::peek(rest)?;
-        let record = rest.get(..header.record_bytes())?;
-        record_holds(position, record).then(|| {
-            let body = from + RECORD_HEADER_BYTES..from + header.record_bytes();
-            (header.kind, self.bytes.slice(body))
-        })
+        let (kind, record) = whole_record(&self.bytes, from)?;
+        record_holds(position, record)
+            .then(|| (kind, self.bytes.slice(from + RECORD_HEADER_BYTES..from + record.len())))
     }
 }

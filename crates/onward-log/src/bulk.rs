@@ -6,11 +6,11 @@ use bytes::Bytes;
 
 use crate::aligned::AlignedBuf;
 use crate::disk;
-use crate::frame::{RECORD_HEADER_BYTES, RecordHeader, record_holds};
+use crate::frame::{RECORD_HEADER_BYTES, record_holds, whole_record};
 use crate::group::record_in;
 use crate::log::Log;
-use crate::reading::damaged_record;
 use crate::segment::{SegmentHeader, segment_name};
+use crate::walk::damaged_record;
 use crate::{LogError, Position};
 
 /// Records are read together while no more than this lies between the beginnings of two, in bytes.
@@ -184,11 +184,4 @@ impl Run {
         (self.most.0 - self.least.0 + LAST_BYTES).min(segment.bytes.saturating_sub(self.least.offset()))
             as usize
     }
-}
-
-/// The record that begins at `from`, header included, if all of it is there.
-fn whole_record(bytes: &[u8], from: usize) -> Option<(u8, &[u8])> {
-    let rest = bytes.get(from..)?;
-    let header = RecordHeader::peek(rest)?;
-    Some((header.kind, rest.get(..header.record_bytes())?))
 }

@@ -123,6 +123,13 @@ impl RecordHeader {
     }
 }
 
+/// The record that begins at `from`, header included, with its mark, if all of it is there.
+pub(crate) fn whole_record(bytes: &[u8], from: usize) -> Option<(u8, &[u8])> {
+    let rest = bytes.get(from..)?;
+    let header = RecordHeader::peek(rest)?;
+    Some((header.kind, rest.get(..header.record_bytes())?))
+}
+
 /// Whether `record`, header and bytes, is what was written at `position`.
 pub(crate) fn record_holds(position: Position, record: &[u8]) -> bool {
     record.len() >= RECORD_HEADER_BYTES && u32_at(record, 0) == checksum(position, &record[4..])

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::frame::RECORD_HEADER_BYTES;
 use crate::log::Log;
-use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader, segment_name};
+use crate::segment::{SEGMENT_HEADER_BYTES, segment_name};
 use crate::walk::{Apply, RecordRef, Walker, each_record, read_record};
 use crate::{LogError, Position};
 
@@ -136,15 +136,6 @@ fn scan_segment(
         (scanned.end, scanned.epoch) = (next, header.epoch);
     }
     Ok(scanned)
-}
-
-/// A record that is not what was written there.
-pub(crate) fn damaged_record(segment: &SegmentHeader, position: Position) -> LogError {
-    LogError::Corrupt {
-        file: segment_name(segment.index),
-        position,
-        what: "a record's checksum does not match".to_owned(),
-    }
 }
 
 fn damaged(position: Position) -> LogError {

@@ -219,9 +219,18 @@ pub(crate) fn read_record(
     }
     bytes.truncate(whole);
     if !record_holds(position, &bytes) {
-        return Err(corrupt("a record's checksum does not match"));
+        return Err(damaged_record(segment, position));
     }
     Ok((header.kind, bytes))
+}
+
+/// A record that is not what was written there.
+pub(crate) fn damaged_record(segment: &SegmentHeader, position: Position) -> LogError {
+    LogError::Corrupt {
+        file: segment_name(segment.index),
+        position,
+        what: "a record's checksum does not match".to_owned(),
+    }
 }
 
 /// What is read of a record before its length is known.

@@ -5,7 +5,7 @@ mod common;
 use std::sync::Arc;
 
 use common::meddling::{MeddlingDisk, When};
-use common::{append, append_as, drain, open, open_on, small};
+use common::{Opened, append, append_as, drain, open, open_on, small};
 use onward_log::{Log, LogError, Position, Purpose, RealDisk};
 use onward_proves::proves;
 use onward_sim::SimDisk;
@@ -25,6 +25,17 @@ fn read_into(log: &Log, positions: &[Position], found: &mut FoundAll) -> Result<
 fn read(log: &Log, positions: &[Position]) -> Result<FoundAll, LogError> {
     let mut found = Vec::new();
     read_into(log, positions, &mut found).map(|()| found)
+}
+
+/// A log of so many records of 120 bytes, opened anew before any damage, with nothing of it in memory.
+fn reopened(count: u8) -> (SimDisk, Opened, Vec<Position>) {
+    let disk = SimDisk::new(512);
+    let opened = open(&disk);
+    let positions = (0..count).map(|number| append(&opened.log, &[number; 120])).collect();
+    drain(&opened.log);
+    drop(opened);
+    let opened = open(&disk);
+    (disk, opened, positions)
 }
 
 /// Records of many sizes over several segments, the longest longer than what is read of a piece's last record. Only
@@ -104,13 +115,7 @@ fn reading_ends_as_soon_as_no_more_is_wanted() {
 #[test]
 #[proves("LOG8")]
 fn a_flipped_bit_in_the_middle_stops_the_reading_there_and_what_stands_before_was_shown() {
-    let disk = SimDisk::new(512);
-    let opened = open(&disk);
-    let positions: Vec<Position> = (0..9u8).map(|number| append(&opened.log, &[number; 120])).collect();
-    drain(&opened.log);
-    drop(opened);
-    // Opened before the damage, with nothing of it in memory.
-    let opened = open(&disk);
+    let (disk, opened, positions) = reopened(9);
     let file = format!("{:010}.seg", positions[4].segment());
     for offset in positions[4].offset()..positions[4].offset() + 140 {
         for bit in [0, 7] {
@@ -131,12 +136,7 @@ fn a_flipped_bit_in_the_middle_stops_the_reading_there_and_what_stands_before_wa
 #[test]
 #[proves("LOG8", "LOG10")]
 fn a_whole_record_in_the_wrong_place_is_not_taken_for_the_one_asked_for() {
-    let disk = SimDisk::new(512);
-    let opened = open(&disk);
-    let positions: Vec<Position> = (0..3u8).map(|number| append(&opened.log, &[number; 120])).collect();
-    drain(&opened.log);
-    drop(opened);
-    let opened = open(&disk);
+    let (disk, opened, positions) = reopened(3);
     let file = format!("{:010}.seg", positions[0].segment());
     let bytes = disk.contents(&file).expect("it is there");
     let from = positions[0].offset() as usize;

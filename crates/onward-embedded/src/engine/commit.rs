@@ -125,9 +125,8 @@ impl<S: Store> Core<S> {
                     return Ok((answer, end));
                 }
                 Tried::NeedsBodies(positions) => {
-                    let found = self.bodies(&positions);
-                    for (position, stored) in positions.into_iter().zip(found) {
-                        match stored.map_or_else(|| self.store.read(position), Ok) {
+                    for (position, stored) in self.each_body(&positions) {
+                        match stored {
                             Ok(stored) => drop(commit.bodies.insert(position, stored)),
                             // It was moved meanwhile: planned again, the commit asks for the new place.
                             Err(error) if error.kind() == ErrorKind::NotFound && missed != Some(position) => {
@@ -197,9 +196,9 @@ impl<S: Store> Core<S> {
                 self.inner.lock().state.find(inlet).map_or(Vec::new(), |queue| queue.bodies(dead));
             let mut found = hashbrown::HashSet::new();
             for some in candidates.chunks(PAGE_MAX) {
-                let bodies = self.bodies(&some.iter().map(|(_, position)| *position).collect::<Vec<_>>());
-                for ((seq, position), stored) in some.iter().zip(bodies) {
-                    match stored.map_or_else(|| self.store.read(*position), Ok) {
+                let positions: Vec<u64> = some.iter().map(|(_, position)| *position).collect();
+                for ((seq, _), (_, stored)) in some.iter().zip(self.each_body(&positions)) {
+                    match stored {
                         Ok(stored) if stored.message.correlation() == &**correlation => {
                             found.insert(*seq);
                         }

@@ -158,9 +158,9 @@ impl<S: Store> Core<S> {
     /// Reads bodies for planning, without the lock. What was moved meanwhile is asked for again at its new place.
     pub(super) fn read_for_drawing(&self, positions: &[u64], bodies: &mut Bodies) -> Result<()> {
         bodies.clear();
-        for (position, stored) in positions.iter().zip(self.bodies(positions)) {
-            match stored.map_or_else(|| self.store.read(*position), Ok) {
-                Ok(stored) => drop(bodies.insert(*position, stored)),
+        for (position, stored) in self.each_body(positions) {
+            match stored {
+                Ok(stored) => drop(bodies.insert(position, stored)),
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }

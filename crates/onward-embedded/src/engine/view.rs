@@ -103,6 +103,13 @@ impl<S: Store> Core<S> {
         found
     }
 
+    /// Each of these positions with the body there: read in one go as far as that goes, what is missed alone.
+    pub(super) fn each_body(&self, positions: &[u64]) -> impl Iterator<Item = (u64, Result<Stored>)> {
+        let found = self.bodies(positions);
+        let alone = |position, stored: Option<Stored>| stored.map_or_else(|| self.store.read(position), Ok);
+        positions.iter().zip(found).map(move |(position, stored)| (*position, alone(*position, stored)))
+    }
+
     fn body_now(&self, at: At) -> Option<u64> {
         let inner = self.inner.lock();
         let queue = inner.state.queue(at.inlet)?;

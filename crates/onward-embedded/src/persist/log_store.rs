@@ -14,6 +14,7 @@ use std::sync::Arc;
 const COPY_BYTES_MAX: usize = 64 << 10;
 /// Largest encoding buffer that is kept between appends, in bytes.
 const SCRATCH_BYTES_MAX: usize = 1 << 20;
+
 /// Keeps facts in a durable log.
 #[derive(Debug)]
 pub(crate) struct LogStore {
